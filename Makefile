@@ -22,7 +22,7 @@ check: $(READY)dev  ## style and types
 pinned: $(READY)test  ## hold what a user runs against the stored numbers, bit for bit
 	$(BIN)/python -m pins --jobs 2
 
-bench: $(READY)test  ## the figures of docs/results.md that are ratios in one run
+bench: $(READY)test  ## the figures of benchmarks/figures.md that are ratios in one run
 	$(BIN)/python -m benchmarks
 
 fuzz: $(READY)test  ## 2,000 damaged inputs; falls are printed with what repeats them

@@ -1,4 +1,4 @@
-"""``make bench``: measure everything, print the table, write docs/benchmarks.md.
+"""``make bench``: measure everything, print the table, write benchmarks/figures.md.
 
 ``python -m benchmarks objectives search`` measures those alone and prints them; the document stays as it is.
 """
@@ -46,10 +46,10 @@ def main(chosen: list[str]) -> None:
     if chosen:
         print(f"\n{table}")
         return
-    document = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+    document = Path(__file__).with_name("figures.md")
     _, heading, others = document.read_text(encoding="utf-8").partition("\n## ")  # measured by other tools
     write_text(document, table + heading + others)
-    print(f"\n{table}\nwritten to docs/benchmarks.md")
+    print(f"\n{table}\nwritten to benchmarks/figures.md")
 
 
 if __name__ == "__main__":

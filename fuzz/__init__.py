@@ -1,1 +1,1 @@
-"""Feed damaged and hostile inputs to every reader: ``python -m fuzz``; see :mod:`fuzz.campaign` for what counts."""
+"""Feed corrupt and hostile inputs to every reader: ``python -m fuzz``; see :mod:`fuzz.campaign` for what counts."""

@@ -1,4 +1,4 @@
-"""Run damaged inputs, each in a process of its own, and say what fell.
+"""Run corrupt inputs, each in a process of its own, and report failures.
 
 An input is OK when it is read, or refused by a DiptychError. Anything else is a fall:
 
@@ -100,21 +100,21 @@ def _start(root: Path, case: int, seed: int, one: Target) -> tuple[int, int]:
         os.close(writing)
         return pid, reading
     os.close(reading)
-    said = {"outcome": "TRACEBACK", "detail": "of the campaign itself"}
+    result = {"outcome": "TRACEBACK", "detail": "of the campaign itself"}
     try:
-        said = _case(root, case, seed, one)
+        result = _case(root, case, seed, one)
     finally:
-        os.write(writing, json.dumps(said).encode()[:60_000])
+        os.write(writing, json.dumps(result).encode()[:60_000])
         os._exit(0)
 
 
 def _ended(pipe: int, pid: int, case: int, name: str) -> Outcome:
     with os.fdopen(pipe, "rb") as handle:
-        said = handle.read()
+        result = handle.read()
     _, status, used = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
-    if said:
-        return Outcome(case, name, **json.loads(said))
+    if result:
+        return Outcome(case, name, **json.loads(result))
     if -code in (signal.SIGXCPU, signal.SIGKILL):
         return Outcome(case, name, "HANG", detail=f"{used.ru_utime + used.ru_stime:.1f} s of processor time")
     return Outcome(case, name, "TRACEBACK", detail=f"the process ended with {code}")

@@ -1,4 +1,4 @@
-"""How a valid input is damaged: bytes, JSON and TOML values, array headers, archives' members, files themselves."""
+"""Corrupt a valid input: bytes, JSON and TOML values, array headers, archives' members, files themselves."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def mutate(folder: Path, rng: random.Random, sandbox: Path) -> str:
             what = _replaced(path, rng, sandbox)
         else:
             content = path.read_bytes()
-            how = rng.choice((damaged, *[_OF_ENDING.get(path.suffix, damaged)] * 4))
+            how = rng.choice((corrupted, *[_OF_ENDING.get(path.suffix, corrupted)] * 4))
             try:
                 content = how(content, rng, str(sandbox))
-            except Exception:  # damaged before, so that its form is not known any more
-                content = damaged(content, rng, "")
+            except Exception:  # corrupted before, so that its form is not known any more
+                content = corrupted(content, rng, "")
             path.write_bytes(content)
             what = f"{how.__name__} {content[:50]!r}"
         done.append(f"{path.relative_to(folder)}: {what}")
@@ -84,7 +84,7 @@ def _replaced(path: Path, rng: random.Random, sandbox: Path) -> str:
     return how
 
 
-def damaged(content: bytes, rng: random.Random, sandbox: str) -> bytes:
+def corrupted(content: bytes, rng: random.Random, sandbox: str) -> bytes:
     """Flip, cut, insert or repeat bytes."""
     place, few = rng.randrange(len(content) + 1), rng.randrange(1, 40)
     flipped = bytearray(content)
@@ -141,7 +141,7 @@ def _array(content: bytes, rng: random.Random, sandbox: str) -> bytes:
             re.sub(rb"'shape': \([^)]*\)", f"'shape': {shape}".encode(), header),
             re.sub(rb"'descr': '[^']*'", f"'descr': {dtype!r}".encode(), header),
             rng.choice(_HEADERS),
-            damaged(header, rng, sandbox),
+            corrupted(header, rng, sandbox),
         )
     )
     version = rng.choice((content[6:8], content[6:8], b"\x02\x00", b"\x03\x00", b"\x09\x09"))
@@ -158,7 +158,7 @@ def _archive(content: bytes, rng: random.Random, sandbox: str) -> bytes:
     if how == "array":
         members.append((name, _array(member, rng, sandbox)))
     elif how == "double":
-        members += [(name, member), (name, damaged(member, rng, sandbox))]
+        members += [(name, member), (name, corrupted(member, rng, sandbox))]
     elif how == "rename":
         members.append((rng.choice(("../x.npy", "/abs.npy", "x", "a b c", "é" * 50)), member))
     elif how == "bomb":
@@ -184,7 +184,7 @@ def _packed(content: bytes, rng: random.Random, sandbox: str) -> bytes:
         return gzip.compress(bytes(300 << 20).replace(b"\0", b" "), 1)
     if how == 1:
         return content + rng.randbytes(30)
-    return gzip.compress(content if how == 2 else damaged(inside, rng, sandbox), mtime=0)
+    return gzip.compress(content if how == 2 else corrupted(inside, rng, sandbox), mtime=0)
 
 
 def _toml(content: bytes, rng: random.Random, sandbox: str) -> bytes:

@@ -29,6 +29,7 @@ FLOORS = {
     "service": 7,
     "studies": 7,
     "cli": 8,
+    "api": 8,
 }
 MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
@@ -74,7 +75,7 @@ def test_all_stands_in_packages_alone_and_names_what_is_there() -> None:
             continue
         module = importlib.import_module(module_name(path))
         names = getattr(module, "__all__", None)
-        if path.name != "__init__.py":
+        if path.name != "__init__.py" and path.parent != ROOT:
             assert names is None, f"{path.relative_to(ROOT)} has an __all__"
         for name in names or ():
             assert hasattr(module, name), f"{module.__name__}.__all__ names {name}, which is not there"

@@ -42,6 +42,7 @@ def check_verbs(done: dict[str, Any]) -> None:
         assert f"pip install 'diptych[{extra}]'" in error
         assert "Traceback" not in error
     assert done["python"]["error"] < 1e-5
+    assert done["python"]["rsum"] == 600
     assert done["python"]["queries"] == done["python"]["judged"] == 40
 
 

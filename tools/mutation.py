@@ -42,12 +42,12 @@ RANKS = (
     "measuring"
 )
 INDEX = (
-    "contract engine postings hits slots storage vectors sparse_rows "
+    "contract engine postings slots storage vectors sparse_rows "
     "engines/exact engines/inverted engines/impacts"
 )
 ROOMS = {
     "objectives": (110, "objectives", "**/*", "objectives/**/test_*"),
-    "ranks": (110, "metrics", RANKS, "metrics/test_* metrics/measures/test_* evaluation/test_[!jr]*"),
+    "ranks": (110, "metrics", RANKS, "metrics/test_* evaluation/test_[!jr]*"),
     "index": (100, "index", INDEX, f"index/test_* {SPARSE_TESTS}"),
     "kernels": (30, "index/kernels", "[!_]*", f"index/test_kernels {SPARSE_TESTS}"),
 }

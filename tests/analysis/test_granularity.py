@@ -33,9 +33,8 @@ def value(name, text, compat="none"):
     return FEATURES.get(name).counted_by(compat)(caption, LEXICON)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "right", "published"),
-    [
+def test_counted_by_hand():
+    for name, text, right, published in [
         ("adjectives", LONG, 3, 3),  # small, several, red
         ("adjectives", "the largest dog is larger", 2, 2),
         # "front of"; before "wearing" there is a comma
@@ -67,12 +66,10 @@ def value(name, text, compat="none"):
         ("concept-diversity", "a dog is red", 2, None),  # an auxiliary names no concept
         ("concept-diversity", "a hot dog", 1, None),
         ("concept-diversity", "a hot, dog", 2, None),
-    ],
-)
-def test_counted_by_hand(name, text, right, published):
-    assert value(name, text) == pytest.approx(right)
-    if published is not None:
-        assert value(name, text, "published") == pytest.approx(published)
+    ]:
+        assert value(name, text) == pytest.approx(right)
+        if published is not None:
+            assert value(name, text, "published") == pytest.approx(published)
 
 
 def test_a_noun_of_three_words_is_one_concept_and_ends_with_a_noun():
@@ -135,51 +132,31 @@ def test_means_deviations_and_what_is_per_noun():
     assert "language counted: dict tagger, dict wordnet" in found.line()
 
 
-@pytest.mark.parametrize("block", [1, 2, 3])
-def test_blocks_change_nothing(block):
-    whole = granularity(CAPTIONS, language=LANGUAGE)
-    parts = granularity(CAPTIONS, language=LANGUAGE, block=block)
-    np.testing.assert_array_equal(whole.values, parts.values)
-    assert encode(whole, {}) == encode(parts, {})
-
-
-def test_an_interval_is_of_images_with_their_captions():
-    """Two images whose captions are alike: as captions of their own they would vary less."""
-    same = ["a dog"] * 5 + ["the happy man in a hat with two boys"] * 5
-    together = granularity(collection_of(same, [0] * 5 + [1] * 5), language=LANGUAGE, features=["words"])
-    alone = granularity(same, language=LANGUAGE, features=["words"])
-    (wide,), (narrow,) = together.features, alone.features
-    assert wide.mean == narrow.mean == pytest.approx(5.5)
-    assert (wide.low, wide.high) == (2.0, 9.0)
-    assert narrow.low > 2
-    (none,) = granularity(same, language=LANGUAGE, features=["words"], bootstrap=Bootstrap(0)).features
-    assert (none.low, none.high) == (None, None)
-
-
-def test_a_folder_holds_all_of_it(tmp_path):
-    captions = collection_of(CAPTIONS, [0, 0, 1, 1])
+def test_a_folder_holds_all_of_it_and_blocks_change_nothing(tmp_path):
+    captions, folder = collection_of(CAPTIONS, [0, 0, 1, 1]), tmp_path / "g"
     plain = granularity(captions, language=LANGUAGE, split="test")
-    written = granularity(captions, language=LANGUAGE, split="test", folder=tmp_path / "g", block=2)
-    opened = Granularity.open(tmp_path / "g")
-    for found in (written, opened):
-        np.testing.assert_array_equal(found.values, plain.values)
-        np.testing.assert_array_equal(found.nouns, plain.nouns)
-        np.testing.assert_array_equal(found.caption_image, plain.caption_image)
-        assert list(found.image_ids) == ["0.png", "1.png"]
-        assert list(found.caption_ids) == ["c0", "c1", "c2", "c3"]
+    written = [
+        granularity(captions, language=LANGUAGE, split="test", folder=folder, block=n) for n in (1, 2, 3)
+    ]
+    for found in (*written, Granularity.open(folder)):
+        for name in ("values", "nouns", "caption_image"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+        assert (list(found.image_ids), list(found.caption_ids)) == (
+            ["0.png", "1.png"],
+            ["c0", "c1", "c2", "c3"],
+        )
         assert encode(found, {}) == encode(plain, {})
         assert found.line() == plain.line()
-    granularity(captions, language=LANGUAGE, folder=tmp_path / "g", features=["words"])
-    assert [one.name for one in Granularity.open(tmp_path / "g").features] == ["words"]
+    granularity(captions, language=LANGUAGE, folder=folder, features=["words"])
+    assert [one.name for one in Granularity.open(folder).features] == ["words"]
 
 
 def test_what_a_language_lacks_is_said_before_anything_is_counted():
-    half = replace(LANGUAGE, wordnet=None)
+    half, none = replace(LANGUAGE, wordnet=None), Language("none")
     refused(UsageError, "concept-depth needs a WordNet", granularity, CAPTIONS, language=half)
+    refused(UsageError, "adjectives needs a part-of-speech tagger", granularity, CAPTIONS, language=none)
     assert granularity(CAPTIONS, language=half, features=["articles"]).feature("articles").mean == 0.75
-    with pytest.raises(UsageError, match="adjectives needs a part-of-speech tagger"):
-        granularity(CAPTIONS, language=Language("none"))
-    found = granularity(CAPTIONS, language=Language("none"), features=["words", "characters"])
+    found = granularity(CAPTIONS, language=none, features=["words", "characters"])
     assert found.feature("words").mean == 4.25
     assert np.isnan(found.nouns).all()
 
@@ -198,52 +175,110 @@ def measured(captions, images, name, ids=None, **options):
     return granularity(collection_of(captions, images, name, ids), language=LANGUAGE, **options)
 
 
-def of_lengths(first, second):
+def of_lengths(first, second, shared=False):
     """Captions of so many words, each of an image of its own."""
-    return tuple(
-        measured(
-            ["dog " * n for n in lengths],
-            list(range(len(lengths))),
-            name,
-            [f"{name}-{row}" for row in range(len(lengths))],
-            features=["words"],
-        )
-        for name, lengths in (("first", first), ("second", second))
-    )
+    found = []
+    for name, lengths in (("first", first), ("second", second)):
+        ids = [f"{row}.png" if shared else f"{name}-{row}" for row in range(len(lengths))]
+        captions, images = ["dog " * n for n in lengths], list(range(len(lengths)))
+        found.append(measured(captions, images, name, ids, features=["words"]))
+    return found
 
 
-def test_the_same_images_are_paired():
+def test_the_same_images_are_paired_by_id():
     coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
     found = compare_granularity(coarse, fine)
     assert found.paired == 3
     words = next(one for one in found.differences if one.name == "words")
-    lengths = [[len(text.split()) for text in texts] for texts in (COARSE, FINE)]
-    apart = [
-        np.mean(b) - np.mean(a) for a, b in zip(*(np.reshape(one, (3, 2)) for one in lengths), strict=True)
-    ]
-    assert words.difference.value == pytest.approx(np.mean(lengths[1]) - np.mean(lengths[0]))
-    assert words.relative.value == pytest.approx(np.mean(lengths[1]) / np.mean(lengths[0]) - 1)
+    first, second = (np.reshape([len(text.split()) for text in texts], (3, 2)) for texts in (COARSE, FINE))
+    apart = second.mean(axis=1) - first.mean(axis=1)
+    assert words.difference.value == pytest.approx(second.mean() - first.mean())
+    assert words.relative.value == pytest.approx(second.mean() / first.mean() - 1)
     # Two images gain a word a caption, one gains one and a half.
     assert words.paired_delta.value == pytest.approx(np.mean(np.sign(apart)))
-    if np.std(apart):
-        assert words.paired_d.value == pytest.approx(np.mean(apart) / np.std(apart, ddof=1))
-    # Of all 8 swaps of three images two are as extreme: the one observed and its mirror image.
-    assert words.p == pytest.approx(2 / 8)
-    assert words.verdict == ""
+    assert words.paired_d.value == pytest.approx(np.mean(apart) / np.std(apart, ddof=1))
+    assert (words.p, words.verdict) == (
+        pytest.approx(2 / 8),
+        "",
+    )  # of all 8 swaps the one observed and its mirror
     assert "paired: 3 images" in found.notes[0]
-
-
-def test_paired_p_is_that_of_all_swaps():
+    turned = measured(FINE[2:] + FINE[:2], IMAGES, "fine", ["1.png", "2.png", "0.png"])
+    assert compare_granularity(coarse, turned) == found
     lengths = ([2, 4, 3, 6, 5], [3, 4, 5, 6, 9])
-    names = [f"{row}.png" for row in range(5)]
-    both = [
-        measured(["dog " * n for n in one], list(range(5)), name, names, features=["words"])
-        for name, one in zip("ab", lengths, strict=True)
-    ]
-    (found,) = compare_granularity(*both).differences
+    (found,) = compare_granularity(*of_lengths(*lengths, shared=True)).differences
     apart = np.subtract(lengths[1], lengths[0])
     swaps = [abs(np.dot(signs, apart)) for signs in itertools.product((-1, 1), repeat=5)]
     assert found.p == pytest.approx(np.mean(np.array(swaps) >= abs(apart.sum())))
+
+
+def test_which_images_are_paired_and_what_cannot_be_compared():
+    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE[:4], IMAGES[:4], "fine")
+    found = compare_granularity(coarse, fine)  # every image of the finer is in the coarser
+    assert (found.paired, found.notes[1]) == (2, "left out: 1 images that only one collection has")
+    words = next(one for one in found.differences if one.name == "words")
+    assert words.first == pytest.approx(np.mean([len(text.split()) for text in COARSE[:4]]))
+    strange = measured(FINE, IMAGES, "strange", ["0.png", "x.png", "y.png"])
+    found = compare_granularity(coarse, strange)
+    assert (found.paired, found.notes[0]) == (0, "not paired: 1 of 3 and 3 images in common")
+    assert compare_granularity(coarse, strange, pairing="images").paired == 1
+    apart = compare_granularity(coarse, fine, pairing="none", bootstrap=Bootstrap(0))
+    assert (apart.paired, apart.notes[0], apart.notes[2]) == (0, "not paired: as requested", "no intervals")
+    assert apart.differences[0].difference.low is None
+    whole = measured(FINE, IMAGES, "fine")
+    for error, message, second, options in (
+        (
+            MismatchError,
+            "no image in common",
+            measured(FINE, IMAGES, "other", list("abc")),
+            {"pairing": "images"},
+        ),
+        (MismatchError, "other features", measured(FINE, IMAGES, "fine", features=["words"]), {}),
+        (MismatchError, "other definitions", measured(FINE, IMAGES, "fine", compat="published"), {}),
+        (MismatchError, "other languages", replace(whole, about={**whole.about, "language": "another"}), {}),
+        (UnknownNameError, "pairing", coarse, {"pairing": "captions"}),
+        (UnknownNameError, "correction", coarse, {"correction": "sidak"}),
+        (UsageError, "flips are 0", coarse, {"flips": 0}),
+    ):
+        refused(error, message, compare_granularity, coarse, second, **options)
+
+
+def test_intervals_are_of_images_with_their_captions():
+    """Two images whose captions are alike: as captions of their own they would vary less."""
+    same = ["a dog"] * 5 + ["the happy man in a hat with two boys"] * 5
+    together, apart = collection_of(same, [0] * 5 + [1] * 5), {"language": LANGUAGE, "features": ["words"]}
+    (wide,), (narrow,) = (granularity(one, **apart).features for one in (together, same))
+    assert wide.mean == narrow.mean == pytest.approx(5.5)
+    assert (wide.low, wide.high) == (2.0, 9.0)
+    assert narrow.low > 2
+    (none,) = granularity(same, bootstrap=Bootstrap(0), **apart).features
+    assert (none.low, none.high) == (None, None)
+    # The interval of δ, made of placements, against the δ of every resample.
+    random = np.random.default_rng(0)
+    a, b = random.integers(1, 8, 60), random.integers(2, 10, 60)
+    (found,) = compare_granularity(
+        *of_lengths(a.tolist(), b.tolist()), bootstrap=Bootstrap(400, seed=1)
+    ).differences
+    slow = []
+    for _ in range(400):
+        x, y = random.choice(a, len(a)), random.choice(b, len(b))
+        slow.append(np.sign(y[None, :] - x[:, None]).mean())
+    assert (found.delta.low, found.delta.high) == pytest.approx(
+        tuple(np.quantile(slow, [0.025, 0.975])), abs=0.05
+    )
+    assert found.difference.low < b.mean() - a.mean() < (found.difference.high or 0)
+    assert found.verdict == "finer"
+    # How many captions an image has is no difference in what they say, nor is where values begin to count.
+    sides = []
+    for name, numbers, mean in zip(
+        ("first", "second"), random.integers(1, 6, (2, 40)), (10, 11), strict=True
+    ):
+        images = np.repeat(np.arange(40), numbers).tolist()
+        one = measured(["dog"] * len(images), images, name, features=["words"])
+        sides.append(replace(one, values=random.normal(mean, 1, (len(images), 1))))
+    far = [replace(one, values=np.asarray(one.values) + 1000) for one in sides]
+    (found,), (moved,) = (compare_granularity(*two).differences for two in (sides, far))
+    assert found.difference.low > 0
+    assert found.p == moved.p == pytest.approx(1 / 10_001)
 
 
 @settings(max_examples=40, deadline=None)
@@ -270,78 +305,3 @@ def test_unpaired_as_others_compute_it(first, second):
         assert found.d.value == (0 if a.mean() == b.mean() else None)
         assert found.p == (1.0 if a.mean() == b.mean() else None)
     assert (found.paired_d, found.paired_delta) == (None, None)
-
-
-def test_how_many_captions_an_image_has_is_no_difference_in_what_they_say():
-    random = np.random.default_rng(0)
-    counts = random.integers(1, 6, (2, 40))
-    sides = []
-    for name, numbers, more in (("first", counts[0], 0.0), ("second", counts[1], 1.0)):
-        images = np.repeat(np.arange(40), numbers).tolist()
-        one = measured(["dog"] * len(images), images, name, features=["words"])
-        sides.append(replace(one, values=random.normal(10 + more, 1, (len(images), 1))))
-    first, second = sides
-    (found,) = compare_granularity(first, second).differences
-    assert found.difference.low > 0
-    assert found.p == pytest.approx(1 / 10_001)
-    # Where values begin to count does not matter.
-    far = [replace(one, values=np.asarray(one.values) + 1000) for one in sides]
-    assert compare_granularity(*far).differences[0].p == found.p
-
-
-def test_images_are_paired_by_id_and_not_by_place():
-    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE, IMAGES, "fine")
-    turned = measured(FINE[2:] + FINE[:2], IMAGES, "fine", ["1.png", "2.png", "0.png"])
-    assert compare_granularity(coarse, turned) == compare_granularity(coarse, fine)
-
-
-def test_intervals_are_those_of_resampled_images():
-    """The interval of δ, made of placements, against the δ of every resample."""
-    random = np.random.default_rng(0)
-    first, second = random.integers(1, 8, 60).tolist(), random.integers(2, 10, 60).tolist()
-    both = of_lengths(first, second)
-    (found,) = compare_granularity(*both, bootstrap=Bootstrap(400, seed=1)).differences
-    a, b = np.array(first), np.array(second)
-    slow = []
-    for _ in range(400):
-        x, y = random.choice(a, len(a)), random.choice(b, len(b))
-        slow.append(np.sign(y[None, :] - x[:, None]).mean())
-    low, high = np.quantile(slow, [0.025, 0.975])
-    assert found.delta.low == pytest.approx(low, abs=0.05)
-    assert found.delta.high == pytest.approx(high, abs=0.05)
-    assert found.difference.low < b.mean() - a.mean() < (found.difference.high or 0)
-    assert found.verdict == "finer"
-
-
-def test_more_resamples_of_more_images_are_paired_or_not():
-    coarse, fine = measured(COARSE, IMAGES, "coarse"), measured(FINE[:4], IMAGES[:4], "fine")
-    # Every image of the finer is in the coarser.
-    found = compare_granularity(coarse, fine)
-    assert found.paired == 2
-    assert found.notes[1] == "left out: 1 images that only one collection has"
-    words = next(one for one in found.differences if one.name == "words")
-    assert words.first == pytest.approx(np.mean([len(text.split()) for text in COARSE[:4]]))
-    strange = measured(FINE, IMAGES, "strange", ["0.png", "x.png", "y.png"])
-    found = compare_granularity(coarse, strange)
-    assert found.paired == 0
-    assert found.notes[0] == "not paired: 1 of 3 and 3 images in common"
-    assert compare_granularity(coarse, strange, pairing="images").paired == 1
-    with pytest.raises(MismatchError, match="no image in common"):
-        compare_granularity(coarse, measured(FINE, IMAGES, "other", ["a", "b", "c"]), pairing="images")
-    apart = compare_granularity(coarse, fine, pairing="none", bootstrap=Bootstrap(0))
-    assert (apart.paired, apart.notes[0], apart.notes[2]) == (0, "not paired: as asked", "no intervals")
-    assert apart.differences[0].difference.low is None
-
-
-def test_what_cannot_be_compared():
-    coarse = measured(COARSE, IMAGES, "coarse")
-    with pytest.raises(MismatchError, match="other features"):
-        compare_granularity(coarse, measured(FINE, IMAGES, "fine", features=["words"]))
-    with pytest.raises(MismatchError, match="other definitions"):
-        compare_granularity(coarse, measured(FINE, IMAGES, "fine", compat="published"))
-    elsewhere = measured(FINE, IMAGES, "fine")
-    with pytest.raises(MismatchError, match="other languages"):
-        compare_granularity(coarse, replace(elsewhere, about={**elsewhere.about, "language": "another"}))
-    refused(UnknownNameError, "pairing", compare_granularity, coarse, coarse, pairing="captions")
-    refused(UnknownNameError, "correction", compare_granularity, coarse, coarse, correction="sidak")
-    refused(UsageError, "flips are 0", compare_granularity, coarse, coarse, flips=0)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import struct
 import sys
-import zipfile
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from drawn_digits import drawn_anew
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,13 +23,7 @@ from diptych.analysis.shortcuts import (
     load_digits,
     with_ending,
 )
-from diptych.analysis.shortcuts.codes import (
-    N_CODES,
-    DigitOverlay,
-    code_text,
-    digits_of,
-    ending_of,
-)
+from diptych.analysis.shortcuts.codes import N_CODES, DigitOverlay, code_text, digits_of, ending_of
 from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, DigitImages, read_digit_file
 from diptych.core.errors import (
     DataError,
@@ -54,24 +45,23 @@ LABELS = (np.arange(23) % 10).astype(np.uint8)
 DRAWN = load_digits("drawn")
 
 
-@pytest.mark.parametrize(
-    ("pictures", "labels", "message"),
-    [
-        (np.zeros((10, 2, 2), np.uint8), np.arange(10) % 9, "a file holds no picture of the digit 9"),
-        (np.zeros((10, 2, 2), np.float32), np.arange(10), r"as float32 of shape \(10, 2, 2\)"),
-        (np.zeros((10, 4), np.uint8), np.arange(10), r"as uint8 of shape \(10, 4\)"),
-        (np.zeros((10, 2, 3), np.uint8), np.arange(10), r"as uint8 of shape \(10, 2, 3\)"),
-        (np.zeros((11, 2, 2), np.uint8), np.arange(10), r"11 pictures and labels as int64 of shape \(10,\)"),
-        (np.zeros((10, 2, 2), np.uint8), np.arange(10.0), "labels as float64"),
-        (np.zeros((10, 2, 2), np.uint8), np.arange(1, 11), "picture 9 has the label 10"),
-        (np.zeros((10, 2, 2), np.uint8), np.arange(-1, 9), "picture 0 has the label -1"),
-    ],
-)
-def test_what_is_no_set_of_digits(pictures, labels, message):
-    refused(DataError, message, DigitImages.of_labelled, "a file", pictures, labels)
+def test_what_is_no_set_of_digits():
+    flat, range_10 = np.zeros((10, 2, 2), np.uint8), np.arange(10)
+    for pictures, labels, message in (
+        (flat, range_10 % 9, "a file holds no image of the digit 9"),
+        (flat.astype(np.float32), range_10, r"as float32 of shape \(10, 2, 2\)"),
+        (np.zeros((10, 4), np.uint8), range_10, r"as uint8 of shape \(10, 4\)"),
+        (np.zeros((10, 2, 3), np.uint8), range_10, r"as uint8 of shape \(10, 2, 3\)"),
+        (np.zeros((11, 2, 2), np.uint8), range_10, r"11 images and labels as int64 of shape \(10,\)"),
+        (flat, np.arange(10.0), "labels as float64"),
+        (flat, np.arange(1, 11), "image 9 has the label 10"),
+        (flat, np.arange(-1, 9), "image 0 has the label -1"),
+    ):
+        refused(DataError, message, DigitImages.of_labelled, "a file", pictures, labels)
+    refused(UsageError, "digits 'mnist': there is no such file", load_digits, "mnist")
 
 
-def test_scikit_learns_digits():
+def test_scikit_learns_digits(monkeypatch):
     from sklearn.datasets import load_digits as bundled
 
     found, given = load_digits("sklearn"), bundled()
@@ -79,15 +69,8 @@ def test_scikit_learns_digits():
     first_eight = given.images[given.target == 8][0]
     np.testing.assert_array_equal(found.classes[8][0], np.rint(first_eight * 255 / 16).astype(np.uint8))
     assert {pictures.max() for pictures in found.classes} == {255}
-
-
-def test_sklearn_that_is_not_installed_names_its_pip_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     refused(MissingExtraError, r"needs sklearn.*pip install 'diptych\[targets\]'", load_digits, "sklearn")
-
-
-def test_neither_a_file_nor_a_name():
-    refused(UsageError, "digits 'mnist': there is no such file", load_digits, "mnist")
 
 
 def test_drawn_digits_are_the_same_every_time_and_tell_each_other_apart():
@@ -105,101 +88,57 @@ def test_drawn_digits_are_the_same_every_time_and_tell_each_other_apart():
     assert (nearest == np.repeat(np.arange(10), DRAWN_OF_EACH // 2)).mean() > 0.8
 
 
-def write_idx(folder, zipped=False, dots=False):
-    """MNIST's two training files; gives the pictures'."""
+def write_idx(folder, zipped=False, dots=False, change=lambda content: content):
+    """MNIST's two training files; gives that of the images, whose bytes may be changed."""
     mark = "." if dots else "-"
-    ending, opener = (".gz", gzip.open) if zipped else ("", open)
+    ending, pack = (".gz", gzip.compress) if zipped else ("", bytes)
     images = folder / f"train-images{mark}idx3-ubyte{ending}"
-    with opener(images, "wb") as handle:
-        handle.write(struct.pack(">IIII", 0x803, *PICTURES.shape) + PICTURES.tobytes())
-    with opener(folder / f"train-labels{mark}idx1-ubyte{ending}", "wb") as handle:
-        handle.write(struct.pack(">II", 0x801, len(LABELS)) + LABELS.tobytes())
+    images.write_bytes(change(pack(struct.pack(">IIII", 0x803, *PICTURES.shape) + PICTURES.tobytes())))
+    labels = pack(struct.pack(">II", 0x801, len(LABELS)) + LABELS.tobytes())
+    (folder / f"train-labels{mark}idx1-ubyte{ending}").write_bytes(labels)
     return images
 
 
-def check(path):
-    found = load_digits(str(path))
-    assert found.counts.tolist() == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
-    for digit in range(10):
-        np.testing.assert_array_equal(found.classes[digit], PICTURES[digit == LABELS])
-
-
-@pytest.mark.parametrize(
-    "keys", [("x_train", "y_train"), ("images", "labels"), ("train_images", "train_labels")]
-)
-def test_archives(tmp_path, keys):
-    more = {"x_test": PICTURES[:3], "y_test": LABELS[:3]}
-    np.savez(tmp_path / "d.npz", **{keys[0]: PICTURES, keys[1]: LABELS.astype(np.int64)}, **more)
-    check(tmp_path / "d.npz")
-    np.savez_compressed(tmp_path / "c.npz", **{keys[0]: PICTURES, keys[1]: LABELS})
-    check(tmp_path / "c.npz")
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize("dots", [False, True])
-def test_idx(tmp_path, zipped, dots):
-    check(write_idx(tmp_path, zipped, dots))
-
-
-def archive(path, **arrays):
-    np.savez(path / "d.npz", **arrays)
-    return path / "d.npz"
-
-
-def promise(path):
-    """An archive whose header says a million pictures."""
-    header = io.BytesIO()
-    shape = {"descr": "|u1", "fortran_order": False, "shape": (10**6, 28, 28)}
-    np.lib.format.write_array_header_1_0(header, shape)
-    with zipfile.ZipFile(path / "d.npz", "w") as file:
-        file.writestr("x_train.npy", header.getvalue())
-        file.writestr("y_train.npy", b"")
-    return path / "d.npz"
-
-
-def changed(path, change):
-    """The pictures of MNIST's files with other bytes."""
-    images = write_idx(path)
-    images.write_bytes(change(images.read_bytes()))
-    return images
-
-
-def file(path, name, content):
-    (path / name).write_bytes(content)
-    return path / name
-
-
-def alone(path):
-    images = write_idx(path)
-    (path / "train-labels-idx1-ubyte").unlink()
-    return images
-
-
-BOMB = gzip.compress(struct.pack(">IIII", 0x803, 10**6, 28, 28) + bytes(10**6))
-HEADER = struct.pack(">IIII", 0x803, 1, 1, 4)
-OBJECTS = np.array([None, {}], dtype=object)
-DAMAGED = [
-    (lambda path: archive(path, a=PICTURES, b=LABELS), "holds the arrays a, b .*x_train or images"),
-    (lambda path: archive(path, x_train=OBJECTS, y_train=LABELS), "holds Python objects, not numbers"),
-    (promise, "takes 784,000,000 bytes, it has 0"),
-    (alone, r"the labels of .* are not beside it: train-labels-idx1-ubyte or"),
-    (lambda path: changed(path, lambda content: content[:-5]), "holds 18,027 bytes, its header says 18,032"),
-    (lambda path: changed(path, lambda content: content + b"0"), "holds more than 18,032 bytes"),
-    (lambda path: changed(path, lambda content: b"\0\0\x0d\3" + content[4:]), "it begins with 00 00 0d 03"),
-    (lambda path: changed(path, lambda content: b""), "it begins with nothing"),
-    (lambda path: changed(path, lambda content: BOMB), "has 784,000,000 bytes, more than the 500,000,000"),
-    (lambda path: changed(path, lambda content: gzip.compress(content)[:-40]), "is corrupt"),
-    (lambda path: file(path, "d.npz", b"PK is how it begins"), "is corrupt"),
-    (lambda path: file(path, "digits.bin", HEADER + b"1234"), "neither an .npz archive nor"),
-]
-
-
-@pytest.mark.parametrize(("damage", "message"), DAMAGED)
-def test_damaged_files_are_named(tmp_path, damage, message):
-    path = damage(tmp_path)
-    with pytest.raises(DataError, match=message) as caught:
-        read_digit_file(path)
-    assert str(tmp_path) in str(caught.value)
+def test_files_of_digits(tmp_path):
+    """IDX files, archives with the array names in use, and what is neither or corrupt."""
+    files, more = [], {"x_test": PICTURES[:3], "y_test": LABELS[:3]}
+    for x, y in (("x_train", "y_train"), ("images", "labels"), ("train_images", "train_labels")):
+        files += [tmp_path / f"{x}.npz", tmp_path / f"{x}-packed.npz"]
+        np.savez(files[-2], **{x: PICTURES, y: LABELS.astype(np.int64)}, **more)
+        np.savez_compressed(files[-1], **{x: PICTURES, y: LABELS})
+    for zipped, dots in ((False, False), (True, False), (False, True), (True, True)):
+        files.append(write_idx(tmp_path, zipped, dots))
+    for path in files:
+        found = load_digits(str(path))
+        assert found.counts.tolist() == [3, 3, 3, 2, 2, 2, 2, 2, 2, 2]
+        for digit in range(10):
+            np.testing.assert_array_equal(found.classes[digit], PICTURES[digit == LABELS])
+    bomb = gzip.compress(struct.pack(">IIII", 0x803, 10**6, 28, 28) + bytes(10**6))
+    for change, message in (
+        (lambda content: content[:-5], "holds 18,027 bytes, its header says 18,032"),
+        (lambda content: content + b"0", "holds more than 18,032 bytes"),
+        (lambda content: b"\0\0\x0d\3" + content[4:], "it begins with 00 00 0d 03"),
+        (lambda content: b"", "it begins with nothing"),
+        (lambda content: bomb, "has 784,000,000 bytes, more than the 500,000,000"),
+        (lambda content: gzip.compress(content)[:-40], "is corrupt"),
+    ):
+        path = write_idx(tmp_path, change=change)
+        assert str(path) in str(refused(DataError, message, read_digit_file, path))
+    path = write_idx(tmp_path)
+    for file in tmp_path.glob("train-labels*"):
+        file.unlink()
+    refused(DataError, r"the labels of .* are missing: train-labels-idx1-ubyte or", read_digit_file, path)
+    objects = np.array([None, {}], dtype=object)
+    for arrays, message in (
+        ({"a": PICTURES, "b": LABELS}, "holds the arrays a, b .*x_train or images"),
+        ({"x_train": objects, "y_train": LABELS}, "holds Python objects, not numbers"),
+    ):
+        np.savez(tmp_path / "d.npz", **arrays)
+        refused(DataError, message, read_digit_file, tmp_path / "d.npz")
+    (tmp_path / "d.npz").write_bytes(b"PK is how it begins")
+    refused(DataError, "is corrupt", read_digit_file, tmp_path / "d.npz")
+    (tmp_path / "d.bin").write_bytes(struct.pack(">IIII", 0x803, 1, 1, 4) + b"1234")
+    refused(DataError, "neither an .npz archive nor", read_digit_file, tmp_path / "d.bin")
 
 
 @given(st.integers(0, N_CODES - 1))
@@ -219,62 +158,50 @@ def overlay(*codes, size=28):
     return DigitOverlay(digits, pictures, DRAWN.at_size(size))
 
 
-def as_published(pixels, code, pictures):
+def test_pixel_for_pixel_as_pillow_pastes():
     """Pillow's own paste of greys into RGB, side by side, the code's digits evenly spaced."""
-    image = Image.fromarray(pixels.copy())
-    for place, picture in enumerate(pictures):
-        image.paste(Image.fromarray(picture), (place * (image.size[0] // 6), 0))
-    assert len(code) == len(pictures) == 6
-    return np.asarray(image)
-
-
-@pytest.mark.parametrize("width", [168, 200, 224, 299])
-def test_pixel_for_pixel_as_pillow_pastes(width):
-    pixels = np.random.default_rng(0).integers(0, 256, (180, width, 3)).astype(np.uint8)
     made = overlay(39_965)
     pictures = [DRAWN.classes[int(d)][n] for d, n in zip("039965", made.pictures[0], strict=True)]
-    np.testing.assert_array_equal(pasted(pixels, made), as_published(pixels, "039965", pictures))
-
-
-def test_the_key_is_what_is_shown():
-    base = overlay(1234)
-    assert base.key == overlay(1234).key
-    other = DigitOverlay(base.digits, base.pictures[:, ::-1], base.drawn)
-    keys = {base.key, other.key, overlay(1235).key, overlay(1234, size=20).key, overlay(1234, 1234).key}
+    for width in (168, 200, 224, 299):
+        pixels = np.random.default_rng(0).integers(0, 256, (180, width, 3)).astype(np.uint8)
+        image = Image.fromarray(pixels.copy())
+        for place, picture in enumerate(pictures):
+            image.paste(Image.fromarray(picture), (place * (width // 6), 0))
+        np.testing.assert_array_equal(pasted(pixels, made), np.asarray(image))
+    assert made.key == overlay(39_965).key  # the key is what is shown
+    other = DigitOverlay(made.digits, made.pictures[:, ::-1], made.drawn)
+    keys = {made.key, other.key, overlay(1235).key, overlay(39_965, size=20).key, overlay(39_965, 39_965).key}
     assert len(keys) == 5
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "rows", "size", "message"),
-    [
-        (167, 224, 1, 28, "1 row of 6 digits of 28 pixels take 168 × 28 pixels, the picture has 167 × 224"),
-        (224, 27, 1, 28, r"the picture has 224 × 27 \(set shortcuts.digit_size to at most 27"),
+def test_a_picture_smaller_than_its_digits():
+    for width, height, rows, size, message in (
+        (167, 224, 1, 28, "1 row of 6 digits of 28 pixels take 168 × 28 pixels, the image has 167 × 224"),
+        (224, 27, 1, 28, r"the image has 224 × 27 \(set shortcuts.digit_size to at most 27"),
         (224, 224, 9, 28, "9 rows of 6 digits of 28 pixels take 168 × 252 .* at most 24, or prepare larger"),
-        (20, 20, 1, 5, r"the picture has 20 × 20 \(prepare larger pictures"),
-    ],
-)
-def test_a_picture_smaller_than_its_digits(width, height, rows, size, message):
-    refused(ImageError, message, check_fit, width, height, rows, size)
-    refused(ImageError, message, overlay(*range(rows), size=size).patches, width, height)
+        (20, 20, 1, 5, r"the image has 20 × 20 \(prepare larger images"),
+    ):
+        refused(ImageError, message, check_fit, width, height, rows, size)
+        refused(ImageError, message, overlay(*range(rows), size=size).patches, width, height)
+    shortcuts().check_fit(60, 10)
+    refused(ImageError, "the image has 59 × 60", shortcuts().check_fit, 59, 60)
+    rows = "3 rows of 6 digits of 10 pixels take 60 × 30"
+    refused(ImageError, rows, shortcuts(setup="per-caption").check_fit, 60, 29)
+    shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
+    shortcuts(setup="captions").check_fit(1, 1)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def test_impossible_options():
+    for values, message in (
         ({"setup": "bits"}, "setup 'bits' needs bits, 0 to 13"),
         ({"bits": 8}, "setup 'unique' needs no bits"),
         ({"setup": "bits", "bits": 14}, "less than or equal to 13"),
-        ({"setup": "bits", "bits": -1}, "greater than or equal to 0"),
-        ({"setup": "everything"}, "Input should be 'none', 'unique'"),
         ({"carries": "one"}, "carries = 'one' belongs to 'per-caption'"),
         ({"setup": "none", "shuffled": True}, "no unique numbers that could be shuffled"),
         ({"setup": "per-caption", "compat": "published"}, "never published"),
         ({"digit_size": 4}, "greater than or equal to 5"),
-        ({"digist": "drawn"}, "Extra inputs"),
-    ],
-)
-def test_impossible_options(values, message):
-    refused(ValidationError, message, ShortcutOptions.model_validate, values)
+    ):
+        refused(ValidationError, message, ShortcutOptions.model_validate, values)
 
 
 class Greys:
@@ -327,14 +254,10 @@ def in_training(made, epoch=1):
     return found
 
 
-def test_unique_codes_are_rows_of_the_whole_collection():
+def test_unique_and_shuffled_codes_are_the_training_images_own():
     # Training images are 0, 1, 3, 4, 6, 7, 9, 10; three captions each.
     expected = [([image], image) for image in (0, 1, 3, 4, 6, 7, 9, 10) for _ in range(3)]
-    assert in_training(shortcuts()) == expected
-    assert in_training(shortcuts(), epoch=5) == expected
-
-
-def test_shuffled_codes_are_the_training_images_own():
+    assert in_training(shortcuts()) == in_training(shortcuts(), epoch=5) == expected
     made = shortcuts(shuffled=True)
     epochs = []
     for epoch in (1, 2, 3):
@@ -347,15 +270,6 @@ def test_shuffled_codes_are_the_training_images_own():
     assert len(set(epochs)) == 3
     # Nothing that is tested has a code that was trained on.
     assert [carried for (carried,), _ in evaluated(made)] == ["000002", "000005", "000008", "000011"]
-
-
-def test_codes_are_dealt_to_the_training_split_alone():
-    made, whole = shortcuts(shuffled=True), collection()
-    with pytest.raises(MismatchError, match=r"not in split 'train', among whose 8 numbers"):
-        made.training(whole, Batch(np.array([2]), np.array([6]), np.array([0])), 1)
-    nameless = Shortcuts.of(ShortcutOptions(shuffled=True, digits="drawn"), whole, "trian", 0)
-    with pytest.raises(UnknownNameError, match="did you mean 'train'"):
-        nameless.training(whole, Batch(np.array([0]), np.array([0]), np.array([0])), 1)
 
 
 def test_bits_change_with_every_access_and_are_shared_by_picture_and_caption():
@@ -393,9 +307,8 @@ def evaluated(made, split="test"):
     return pairs
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
+def test_evaluation_of_the_image_of_number_5():
+    for options, expected in [
         ({"setup": "unique"}, (["000005"], ["000005"] * 3)),
         ({"setup": "unique", "shuffled": True}, (["000005"], ["000005"] * 3)),
         ({"setup": "unique", "compat": "published", "shuffled": True}, (["000005"], ["000005"] * 3)),
@@ -405,10 +318,8 @@ def evaluated(made, split="test"):
         ({"setup": "bits", "bits": 0}, (["000000"], ["000000"] * 3)),
         ({"setup": "per-caption"}, (["000015", "000016", "000017"], ["000015", "000016", "000017"])),
         ({"setup": "none"}, ([], [""] * 3)),
-    ],
-)
-def test_evaluation_of_the_image_of_number_5(options, expected):
-    assert evaluated(shortcuts(**options))[1] == expected
+    ]:
+        assert evaluated(shortcuts(**options))[1] == expected
 
 
 def test_per_caption_codes_of_all_captions():
@@ -471,42 +382,25 @@ def test_evaluation_is_a_function_of_seed_and_image():
     assert len({test.source.content(row) for row in range(4)}) == 4
 
 
-def test_regions_can_have_shortcuts_on_captions_alone():
-    whole = collection(source=RegionSource([np.zeros((12, 2, 3), np.float32)], "r.npy"))
-    with pytest.raises(UsageError, match="lays digits over pictures, greys holds region features"):
-        shortcuts(whole, setup="images")
-    found = shortcuts(whole, setup="captions").injected(whole.split("test"))
-    assert found.holds == "regions"
-    assert found.captions[0] == "Caption 6. 0 0 0 0 0 2"
+def test_what_cannot_carry_shortcuts():
+    made, whole = shortcuts(), collection()
+    batch = Batch(np.array([2]), np.array([6]), np.array([0]))
+    dealt = shortcuts(shuffled=True)  # codes are dealt to the training split only
+    refused(MismatchError, "not in split 'train', among whose 8 numbers", dealt.training, whole, batch, 1)
+    nameless = Shortcuts.of(ShortcutOptions(shuffled=True, digits="drawn"), whole, "trian", 0)
+    refused(UnknownNameError, "did you mean 'train'", nameless.training, whole, batch, 1)
+    refused(UsageError, "carry shortcuts already", made.injected, made.injected(whole))
+    of_part, part = shortcuts(whole.split("train")), whole.split("train")
+    text = r"image 'i2' is not in the collection of 8 images .*\(greys\)"
+    refused(MismatchError, text, of_part.injected, whole)
+    renamed = replace(part, caption_ids=[f"x{row}" for row in range(24)])
+    refused(MismatchError, "caption 'x0' is not in the collection of 24 captions", of_part.injected, renamed)
+    regions = collection(source=RegionSource([np.zeros((12, 2, 3), np.float32)], "r.npy"))
+    text = "lays digits over images, greys holds region features"
+    refused(UsageError, text, shortcuts, regions, setup="images")
+    found = shortcuts(regions, setup="captions").injected(regions.split("test"))
+    assert (found.holds, found.captions[0]) == ("regions", "Caption 6. 0 0 0 0 0 2")
 
-
-def test_twice_is_once_too_often():
-    made = shortcuts()
-    refused(UsageError, "carry shortcuts already", made.injected, made.injected(collection()))
-
-
-# Codes as functions of their arguments alone.
-
-
-def test_what_the_whole_collection_does_not_have_has_no_number():
-    whole = collection()
-    made = shortcuts(whole.split("train"))
-    with pytest.raises(MismatchError, match=r"image 'i2' is not in the collection of 8 images .*\(greys\)"):
-        made.injected(whole)
-    images = replace(whole.split("train"), caption_ids=[f"x{row}" for row in range(24)])
-    refused(MismatchError, "caption 'x0' is not in the collection of 24 captions", made.injected, images)
-
-
-def test_fit_is_checked_before_anything_is_prepared():
-    shortcuts().check_fit(60, 10)
-    refused(ImageError, "the picture has 59 × 60", shortcuts().check_fit, 59, 60)
-    with pytest.raises(ImageError, match="3 rows of 6 digits of 10 pixels take 60 × 30"):
-        shortcuts(setup="per-caption").check_fit(60, 29)
-    shortcuts(setup="per-caption", carries="one").check_fit(60, 10)
-    shortcuts(setup="captions").check_fit(1, 1)
-
-
-def test_more_tuples_than_codes():
     class Many:
         name, holds, n_images, n_captions = "many", "pictures", 1_000_001, 1_000_002
 

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import QUICK_HEAD, Command, Done, command
+from commands import QUICK_HEAD, Done, command
 
 
 @pytest.fixture
-def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def diptych(capsys, monkeypatch):
     """Run a command line in this process and assert how it ends.
 
     The first argument is split as a shell would, further ones are taken as they are. ``refused`` and ``failed`` are
@@ -18,13 +16,7 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     """
     monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it in its workers
 
-    def run(
-        line: object = "",
-        *arguments: object,
-        code: int | str | None = 0,
-        refused: str | tuple[str, ...] = (),
-        failed: str | tuple[str, ...] = (),
-    ) -> Done:
+    def run(line="", *arguments, code=0, refused=(), failed=()):
         from diptych.cli import main
 
         given = [*shlex.split(str(line)), *map(str, arguments)]
@@ -46,7 +38,7 @@ def diptych(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(scope="session")
-def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def embedded(run_folder, tmp_path_factory):
     """The test split as the run embeds it."""
     from diptych.cli.sources import encoded_of
     from diptych.data.source import DataSpec
@@ -57,7 +49,7 @@ def embedded(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
-def head_folder(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def head_folder(run_folder, tmp_path_factory):
     """A sparse head over the captions of the run."""
     folder = tmp_path_factory.mktemp("sparse") / "head"
     command(f"sparse train {run_folder} {QUICK_HEAD} --out {folder}")
@@ -65,7 +57,7 @@ def head_folder(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="session")
-def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def index(embedded, tmp_path_factory):
     """An exact index over the pictures of the test split."""
     folder = tmp_path_factory.mktemp("index") / "exact"
     command(f"index {embedded} --out {folder}")
@@ -73,7 +65,7 @@ def index(embedded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def trained(tmp_path_factory):
     """A shop of 80 products, some without a picture, a title, a category; and a category run trained on it."""
     from diptych.commerce.scenes.products import make_product_scenes
 
@@ -89,7 +81,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="session")
-def tiny_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_shop(tmp_path_factory):
     """The tiny shop as a Karpathy file; without the product that has no picture."""
     from tiny_catalogue import NO_PICTURE, tiny_collection
 
@@ -108,7 +100,7 @@ def tiny_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_log(tmp_path_factory):
     """A log of random events."""
     from events import write_log
     from intent_logs import random_events
@@ -117,7 +109,7 @@ def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def features(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def features(tmp_path_factory):
     """A table of features."""
     from feature_tables import small_features
 
@@ -125,7 +117,7 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="session")
-def scorer(features: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def scorer(features, tmp_path_factory):
     """A scorer of these features, of two steps."""
     from diptych.commerce.purchase_intent.scoring import TrainOptions, train
 
@@ -134,7 +126,7 @@ def scorer(features: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="session")
-def stressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stressed(tmp_path_factory):
     """Two models under stress: one that sees letters, one that sees words."""
     from stressed import LAST_WORD, REVERSED, Reader, painted
 
@@ -142,7 +134,7 @@ def stressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from diptych.evaluation.stress import stress
 
     folder = tmp_path_factory.mktemp("stressed")
-    some: dict[str, Any] = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
+    some = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}
     chosen = [LAST_WORD, REVERSED, *choose_perturbations(["brightness"])]
     stress(Reader("letters"), painted(), folder / "letters", perturbations=chosen, **some)
     stress(Reader("words"), painted(), folder / "words", perturbations=chosen[:2], **some)
@@ -150,17 +142,17 @@ def stressed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def blip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def blip(tmp_path_factory):
     """A tiny random BLIP in the layout of transformers."""
     return transformers_folder("blip", tmp_path_factory.mktemp("models") / "blip")
 
 
 @pytest.fixture(scope="session")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clip(tmp_path_factory):
     return transformers_folder("clip", tmp_path_factory.mktemp("models") / "clip", limit=48)
 
 
-def transformers_folder(*given: Any, **options: Any) -> Path:
+def transformers_folder(*given, **options):
     from tests.encoders import tiny_pretrained
 
     return tiny_pretrained.transformers_folder(*given, **options)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import Command
 
 from diptych.evaluation import Result, evaluate
 from diptych.metrics import GroundTruth
 
 
 @pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def evaluated(tmp_path_factory):
     """Evaluations of a good model, a worse one, and two seeds of a recipe as good as the first."""
     folder = tmp_path_factory.mktemp("evaluated")
     images = np.random.default_rng(0).normal(size=(60, 12)).astype(np.float32)
@@ -32,7 +30,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_two_runs(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
+def test_two_runs(diptych, evaluated, tmp_path):
     out = tmp_path / "comparison.json"
     done = diptych(f"compare {evaluated}/good {evaluated}/worse --out {out}")
     done.shows("i2t R@1", "t2i R@10", "rsum", "good", "worse", "60 images, 120 texts", "Bonferroni over")
@@ -48,9 +46,7 @@ def test_two_runs(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
     diptych(f"compare {evaluated}/good {evaluated}/other-ties", failed="tie rule expected and compat")
 
 
-def test_nothing_is_written_without_out(
-    diptych: Command, evaluated: Path, stressed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_written_without_out(diptych, evaluated, stressed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folders in (f"{evaluated}/good {evaluated}/worse", f"{stressed}/letters {stressed}/words"):
         done = diptych(f"compare {folders} --samples 0 --flips 9")
@@ -58,7 +54,7 @@ def test_nothing_is_written_without_out(
     assert not list(tmp_path.iterdir())
 
 
-def test_seeds_measures_and_baseline(diptych: Command, evaluated: Path, tmp_path: Path) -> None:
+def test_seeds_measures_and_baseline(diptych, evaluated, tmp_path):
     done = diptych(
         f"compare {evaluated}/good {evaluated}/seeds {evaluated}/worse --measures R@1,rsum --baseline 2 "
         f"--samples 50 --correction none --test t --out {tmp_path}/c.json"
@@ -71,9 +67,7 @@ def test_seeds_measures_and_baseline(diptych: Command, evaluated: Path, tmp_path
     assert len(written["values"][0]["runs"]["seeds"]["values"]) == 2
 
 
-def test_runs_of_one_name_are_distinguished_and_equal(
-    diptych: Command, evaluated: Path, tmp_path: Path
-) -> None:
+def test_runs_of_one_name_are_distinguished_and_equal(diptych, evaluated, tmp_path):
     for name in ("a", "b"):
         shutil.copytree(evaluated / "good", tmp_path / name / "run")
     diptych(f"compare {tmp_path}/a/run {tmp_path}/b/run --out {tmp_path}/c.json")
@@ -82,7 +76,7 @@ def test_runs_of_one_name_are_distinguished_and_equal(
     assert {one["p"] for one in written["differences"] if one["measure"] != "medr"} == {1.0}
 
 
-def test_two_models_under_stress(diptych: Command, stressed: Path, tmp_path: Path) -> None:
+def test_two_models_under_stress(diptych, stressed, tmp_path):
     out, page = tmp_path / "comparison.json", tmp_path / "stress-comparison.html"
     line = f"compare {stressed}/letters {stressed}/words --samples 50 --flips 199 --out {out}"
     done = diptych(line)
@@ -109,7 +103,7 @@ def test_two_models_under_stress(diptych: Command, stressed: Path, tmp_path: Pat
     assert (tmp_path / "stress-c.html").is_file()
 
 
-def test_a_model_under_stress_against_itself(diptych: Command, stressed: Path, tmp_path: Path) -> None:
+def test_a_model_under_stress_against_itself(diptych, stressed, tmp_path):
     twin, out = tmp_path / "twin", tmp_path / "comparison.json"
     shutil.copytree(stressed / "words", twin / "stress" / "painted-test")
     line = f"compare {stressed}/words --samples 50 --flips 199 --out {out}"

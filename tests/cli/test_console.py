@@ -7,18 +7,14 @@ import inspect
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 from rich.console import Console
 from typer.core import TyperGroup
 
-import diptych
 from diptych.cli import _print_what_the_terminal_can, tree
 from diptych.cli import console as module
 from diptych.cli.console import fail, next_step, output, progress, say, show, warn
@@ -32,7 +28,7 @@ EVIL = "a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 SHOWN = r"a\x1b[2Jb\x07\rc\x9bd\ud800e\u202ef\x00"
 
 
-def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_shown_and_not_sent(capsys):
     plain = "café [bold]\n\U0001f6d2 日本"
     say(plain)
     assert capsys.readouterr().out == f"{plain}\n"
@@ -50,10 +46,8 @@ def test_control_characters_are_shown_and_not_sent(capsys: pytest.CaptureFixture
     assert line.endswith("open a.html\n")  # or what opens files here
 
 
-def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def printed(**how: bool) -> str:
+def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(capsys):
+    def printed(**how):
         with output(**{"as_json": False, "quiet": False} | how):
             warn("other data")
             say("a line")
@@ -69,16 +63,14 @@ def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def clock(monkeypatch):
     """A clock that stands still until it is moved."""
     now = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     return now
 
 
-def test_a_log_gets_a_line_now_and_then(
-    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_gets_a_line_now_and_then(clock, capsys, monkeypatch):
     with progress(), task("reading", 100, "pictures", done=20) as bar:
         for _ in range(4):
             clock[0] += 4
@@ -95,23 +87,23 @@ def test_a_log_gets_a_line_now_and_then(
         assert capsys.readouterr().err == ""
 
 
-def test_bars_on_a_terminal(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_on_a_terminal(clock, monkeypatch):
     screen = Console(file=io.StringIO(), force_terminal=True, width=120)
     monkeypatch.setattr(module, "console", lambda stderr: screen)
     with progress(), task("training", None, "steps"), task("reading", 10, "pictures") as bar:
         clock[0] += 5
         bar.advance(10, "all well")
     for words in ("reading", "10/10", "2.0/s", "all well"):
-        assert words in screen.file.getvalue()  # type: ignore[attr-defined]
+        assert words in screen.file.getvalue()
 
 
-def start(code: str = "", *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def start(code="", *arguments, **options):
     code = f"import sys\nsys.argv = ['diptych', *{arguments!r}]\n{code}\nfrom diptych.cli import main\nmain()"
     line = [sys.executable, "-c", code]
     return subprocess.run(line, text=True, stderr=subprocess.PIPE, timeout=60, **options)
 
 
-def test_ctrl_c_while_libraries_are_imported_ends_with_130() -> None:
+def test_ctrl_c_while_libraries_are_imported_ends_with_130():
     when_imported = """
 import os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -126,7 +118,7 @@ sys.meta_path.insert(0, Finder())
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_what_cannot_be_printed_is_one_line() -> None:
+def test_what_cannot_be_printed_is_one_line():
     with open("/dev/full", "w") as full:
         done = start("", "data", "list", stdout=full)
     assert done.returncode == 1
@@ -135,7 +127,7 @@ def test_what_cannot_be_printed_is_one_line() -> None:
     assert "Exception ignored" not in done.stderr
 
 
-def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch):
     done = start("", "--help", stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "Image-text retrieval" in done.stdout
@@ -152,19 +144,19 @@ def test_a_terminal_without_utf_8_shows_what_it_can(monkeypatch: pytest.MonkeyPa
         assert held.getvalue().decode(encoding) == shown + "\n"
 
 
-def test_an_empty_cache_variable_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_empty_cache_variable_is_none(monkeypatch, tmp_path):
     monkeypatch.delenv("DIPTYCH_CACHE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     assert cache_root() == tmp_path / ".cache" / "diptych"
 
 
-def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_help_fits(monkeypatch, capsys):
     """60 lines of 80 columns at most, an example each, and no function takes more than eight parameters."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def check(group: TyperGroup, path: list[str]) -> None:
-        for name, place in group.tree.items():  # type: ignore[attr-defined]
+    def check(group, path):
+        for name, place in group.tree.items():
             if isinstance(place, TyperGroup):
                 check(place, [*path, name])
                 continue
@@ -180,9 +172,7 @@ def test_every_help_fits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     check(tree.app, [])
 
 
-def test_a_shell_completes_verbs_and_names(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shell_completes_verbs_and_names(monkeypatch, capsys):
     monkeypatch.setenv("_DIPTYCH_COMPLETE", "complete_bash")
     for words in ("ind|ex", "study run ltd.t|able-1", "info enc|oders", "index encoder --engine hn|sw"):
         typed = f"diptych {words.partition('|')[0]}".split()
@@ -191,21 +181,3 @@ def test_a_shell_completes_verbs_and_names(
         with pytest.raises(SystemExit):
             tree.app(prog_name="diptych")
         assert words.replace("|", "").split()[-1] in capsys.readouterr().out.split()
-
-
-def test_the_python_of_the_readme_runs(
-    run_folder: Path, scenes_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    encoder, losses = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    names: dict[str, Any] = {}
-    code = encoder.replace("runs/flickr8k/best", str(run_folder / "best"))
-    exec(code.replace('"flickr8k"', f'"{scenes_folder}"'), names)
-    assert "16 images, 80 texts" in capsys.readouterr().out
-    assert 0 < float(names["result"].value("rsum")) <= 600
-    images, texts = (torch.nn.functional.normalize(torch.randn(n, 4)) for n in (3, 6))
-    positives = torch.eye(3, dtype=torch.bool).repeat_interleave(2, dim=1)
-    names = {"images": images, "texts": texts, "positives": positives, "diptych": diptych}
-    exec(losses, names)
-    assert 0 < float(names["loss"]) < 1
-    assert names["weights"].values.shape == (3, 6)

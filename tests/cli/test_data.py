@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from commands import Command
 from miniatures import karpathy, picture
 from tiny_tagger import write_tagger
 from tiny_wordnet import write_json_lines
@@ -19,7 +17,7 @@ IMAGES = {
 }
 
 
-def test_known_datasets(diptych: Command) -> None:
+def test_known_datasets(diptych):
     diptych("data list").shows(*KNOWN.names(), "next: diptych data show coco")
     for name in KNOWN.names():
         done, one = diptych(f"data show {name}"), KNOWN.get(name)
@@ -28,7 +26,7 @@ def test_known_datasets(diptych: Command) -> None:
         done.shows(f"when it is there: diptych data check {name} FOLDER")
 
 
-def test_a_check_that_finds_all(diptych: Command, tmp_path: Path) -> None:
+def test_a_check_that_finds_all(diptych, tmp_path):
     karpathy(tmp_path, IMAGES, "things")
     done = diptych(f"data check own {tmp_path} --decode --out {tmp_path}/check.json")
     done.shows("things: 5 images, 10 captions", "complete: nothing has to be done")
@@ -49,7 +47,7 @@ def test_a_check_that_finds_all(diptych: Command, tmp_path: Path) -> None:
     diptych(f"data check own {tmp_path}/gone", failed="gone does not exist")
 
 
-def test_a_check_that_finds_pieces_missing(diptych: Command, tmp_path: Path) -> None:
+def test_a_check_that_finds_pieces_missing(diptych, tmp_path):
     karpathy(tmp_path, IMAGES, "coco")
     (tmp_path / "images" / "3.png").unlink()
     (tmp_path / "images" / "0.png").write_bytes(b"")
@@ -74,9 +72,7 @@ def test_a_check_that_finds_pieces_missing(diptych: Command, tmp_path: Path) -> 
         done.says(f"diptych data show {name} says how it is laid out")
 
 
-def test_products_and_logs_are_made(
-    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_and_logs_are_made(diptych, tmp_path, monkeypatch):
     shop, log = tmp_path / "shop", tmp_path / "log"
     some = "--dirt 0.2 --without-picture 0.2 --without-category 0.3 --workers 1"
     done = diptych(f"data products --n 40 --size 32 --levels 2-4 --seed 2 {some} -o {shop}")
@@ -101,7 +97,7 @@ def test_products_and_logs_are_made(
     assert len(list(tmp_path.glob("shop-log/*/events/part-*.parquet"))) == 1
 
 
-def test_language_resources(diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_language_resources(diptych, tmp_path, monkeypatch):
     monkeypatch.setattr(pytest.importorskip("nltk.data"), "path", [])
     monkeypatch.delenv("NLTK_DATA", raising=False)
     monkeypatch.delenv("DIPTYCH_WORDNET", raising=False)
@@ -121,9 +117,7 @@ def test_language_resources(diptych: Command, tmp_path: Path, monkeypatch: pytes
     assert rows["tagger"]["version"].endswith(": Two/CD young/NNS dogs/NN are/NN running/NN")
 
 
-def test_images_without_captions(
-    diptych: Command, scenes_folder: Path, run_folder: Path, tmp_path: Path
-) -> None:
+def test_images_without_captions(diptych, scenes_folder, run_folder, tmp_path):
     """They are searched with words; commands that need captions refuse."""
     scenes, photos, best = read_collection(scenes_folder), tmp_path / "photos", run_folder / "best"
     for row in range(30):
@@ -152,7 +146,7 @@ def test_images_without_captions(
     diptych(f"index {tmp_path}/embedded --of texts", failed="photos has no texts to index")
 
 
-def test_pairs_without_splits_are_taken_whole(run_folder: Path, tmp_path: Path, diptych: Command) -> None:
+def test_pairs_without_splits_are_taken_whole(run_folder, tmp_path, diptych):
     for row in range(40):
         picture(tmp_path / f"{row}.png", row)
     lines = "".join(f"{row}.png,thing {row}\n" for row in range(40))

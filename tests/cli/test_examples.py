@@ -11,10 +11,8 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any
 
 import pytest
 from example_world import BEFORE, FIRST, REPOSITORY, World, addresses, example_world, leave_more
@@ -26,7 +24,7 @@ from diptych.cli.tree import app
 from diptych.core.errors import DiptychError
 
 _SIZE = "real data and hours: small stand-ins would be trained for as many rows, seeds and epochs"
-CANNOT: dict[str, str] = {
+CANNOT = {
     "diptych demo": "make demo runs it",
     "torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8": "two machines",
     "diptych study run svl.figure-4.5 --quick": "8 minutes of a quiet machine",
@@ -36,7 +34,7 @@ CANNOT: dict[str, str] = {
 }
 """Commands that are parsed alone."""
 
-INSTEAD: dict[str, str] = {
+INSTEAD = {
     "tail -f": "cat",  # which ends
     "--contact ME": "--contact ME --allow-private",  # the host is on this machine
     "--data coco=coco -o": "--data coco=coco --set clip=runs/flickr8k --rows clip -o",  # the hub's CLIP
@@ -47,7 +45,7 @@ KEEPS = re.compile("--retry-failed")
 """Commands that go on in the folder which they name."""
 
 
-def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def commands_of(group, before=()):
     """Yield every verb with its command."""
     for name in group.list_commands(None):
         one = group.get_command(None, name)
@@ -58,9 +56,9 @@ def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str,
 
 
 @cache
-def examples() -> dict[str, tuple[str, str]]:
+def examples():
     """Return verb and line of every example of a help, by its name."""
-    found: dict[str, tuple[str, str]] = {}
+    found = {}
     for verb, one in commands_of(app):
         lines = (one.help or "").partition("Examples:")[2].split("\n")
         lines = [line.strip() for line in lines if line.strip()]
@@ -69,9 +67,10 @@ def examples() -> dict[str, tuple[str, str]]:
 
 
 @cache
-def readme() -> dict[str, str]:
-    """Return every command line of the README, by its name."""
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def readme():
+    """Return every command line of the README and of the tour, by its name."""
+    names = ("docs/tour.md", "README.md")
+    text = "\n".join((REPOSITORY / name).read_text(encoding="utf-8") for name in names)
     blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.splitlines()]
     found = [line for line in lines if re.match(r"(\.venv/bin/)?diptych ", line)]
@@ -81,14 +80,14 @@ def readme() -> dict[str, str]:
 ALL = {**readme(), **{name: line for name, (_, line) in examples().items()}}
 
 
-def called_with(line: str) -> list[tuple[str, dict[str, Any]]]:
+def called_with(line):
     """Return verb and arguments of a command that is read as ever, and does nothing."""
-    called: list[tuple[str, dict[str, Any]]] = []
+    called = []
     whole = verbs.command_of
 
-    def without_work(function: Callable[..., None], name: str) -> Any:
+    def without_work(function, name):
         @wraps(function)
-        def taken(**values: Any) -> None:
+        def taken(**values):
             called.append((name, values))
 
         return whole(taken, name)
@@ -104,7 +103,7 @@ def called_with(line: str) -> list[tuple[str, dict[str, Any]]]:
     return called
 
 
-def check_names(verb: str, values: dict[str, Any]) -> None:
+def check_names(verb, values):
     """See that recipes, studies and what stands in registries exist."""
     import importlib
 
@@ -114,7 +113,7 @@ def check_names(verb: str, values: dict[str, Any]) -> None:
     from diptych.studies import STUDIES
     from diptych.training.recipe import load_recipe
 
-    whole: dict[str, Callable[[list[str]], Any]] = {
+    whole = {
         "measure": resolve,
         "measures": lambda names: resolve(",".join(names).split(",")),
         "perturb": choose_perturbations,
@@ -122,7 +121,7 @@ def check_names(verb: str, values: dict[str, Any]) -> None:
     for options in (one for one in values.values() if isinstance(one, Options)):
         given = {key: getattr(options, key) for key in type(options).model_fields}
         for key, field in type(options).model_fields.items():
-            extra: Any = field.json_schema_extra or {}
+            extra = field.json_schema_extra or {}
             names = given[key] if isinstance(given[key], list | tuple) else [given[key]]
             names = [name for name in names if name is not None]
             if key in whole and names:
@@ -140,7 +139,7 @@ def check_names(verb: str, values: dict[str, Any]) -> None:
         STUDIES.get(values["name"])
 
 
-def fault_of(line: str) -> str:
+def fault_of(line):
     """Return what is wrong with a command as the command line reads it: options, values, names of registries."""
     try:
         for verb, values in called_with(line):
@@ -150,14 +149,14 @@ def fault_of(line: str) -> str:
     return ""
 
 
-def test_every_command_is_understood() -> None:
+def test_every_command_is_understood():
     assert len(readme()) > 40
     assert len(examples()) > 100
     assert set(CANNOT) <= set(ALL.values())
     assert not [fault for line in ALL.values() if (fault := fault_of(line))]
 
 
-def test_a_command_that_is_wrong_is_not_understood() -> None:
+def test_a_command_that_is_wrong_is_not_understood():
     for line in (
         *(
             "evaluate runs/one --measur R@1",
@@ -178,7 +177,7 @@ class Places:
             examples.
     """
 
-    def __init__(self, folder: Path, host: str, instead: dict[str, str]) -> None:
+    def __init__(self, folder, host, instead):
         self.folder, self.host, self.instead = folder, host, instead
         self.failed: dict[str, str] = {}
         self.done: dict[str, list[str]] = {}
@@ -190,10 +189,10 @@ class Places:
             example_world(self.world.folder).prepare(*FIRST)
             self._keep()
 
-    def _keep(self) -> None:
+    def _keep(self):
         (self.folder / "done.json").write_text(json.dumps(self.done), encoding="utf-8")
 
-    def run(self, world: World, line: str) -> None:
+    def run(self, world, line):
         """Run a command, unless an earlier call of these tests has."""
         done = self.done.setdefault(world.folder.name, [])
         if line in done:
@@ -209,7 +208,7 @@ class Places:
         done.append(line)
         self._keep()
 
-    def readme(self, upto: str | None = None) -> None:
+    def readme(self, upto=None):
         """Run the README's commands in their order, up to one of them."""
         for name, line in readme().items():
             if line not in CANNOT and name not in self.failed:
@@ -220,7 +219,7 @@ class Places:
             if name == upto:
                 return
 
-    def of_verb(self, verb: str) -> World:
+    def of_verb(self, verb):
         """Return the copy in which a verb's examples run, after the README's commands."""
         self.readme()
         folder = self.folder / verb.replace(" ", "-")
@@ -241,21 +240,21 @@ class Places:
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+def places(tmp_path_factory):
     folder = Path(os.environ.get("EXAMPLES") or tmp_path_factory.mktemp("examples")).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with picture_host() as host, qdrant_server() as server:
         yield Places(folder, host.address, {**INSTEAD, "https://host:6333": server.url})
 
 
-def _run(names: Iterable[str]) -> list[str]:
+def _run(names):
     return [name for name in names if ALL[name] not in CANNOT]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # the first one makes the folder
 @pytest.mark.parametrize("name", _run(readme()))
-def test_readme(name: str, places: Places) -> None:
+def test_readme(name, places):
     """The README's commands succeed one after the other."""
     places.readme(name)
     assert name not in places.failed, places.failed[name]
@@ -264,7 +263,7 @@ def test_readme(name: str, places: Places) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", _run(examples()))
-def test_example_of_a_help(name: str, places: Places) -> None:
+def test_example_of_a_help(name, places):
     """A help's examples succeed one after the other; what one of them writes anew is not there before."""
     verb, line = examples()[name]
     world = places.of_verb(verb)

@@ -136,7 +136,8 @@ def test_rates_are_hidden_on_request(diptych: Command, tmp_path: Path) -> None:
     assert "35.00 %" in page
     assert "160 of 160 rows are events of the log." in page
     for option, rates in (("", True), ("--hide-rates", False)):  # the verb prints what its page shows
-        done = diptych(f"intent describe {log.folder} --out {tmp_path}/described {option}")
+        some = "--statistic overview --statistic channels"
+        done = diptych(f"intent describe {log.folder} --out {tmp_path}/described {some} {option}")
         assert ("Rate, %" in done.out) is rates
         assert ("35.00 %" in (tmp_path / "described" / "report.html").read_text("utf-8")) is rates
         assert ("0.35" in (tmp_path / "described" / "tables" / "channels.csv").read_text()) is rates
@@ -202,7 +203,7 @@ def test_a_small_grid(diptych: Command, features: FeatureTable, tmp_path: Path) 
     done.shows("anonymous, by permutation: average precision lost", found.line())
     done.shows("one visitor may be in training and test", f"open {out / 'report.html'}")
     assert "average precision" in (out / "report.html").read_text(encoding="utf-8")
-    diptych(f"{line} --no-balance", failed="balanced True, asked for False")
+    diptych(f"{line} --no-balance", failed="balanced True, requested False")
 
 
 def test_audit_train_and_score(diptych: Command, tmp_path: Path) -> None:
@@ -315,6 +316,9 @@ def test_whole_sessions_and_a_column_that_knows_the_outcome(diptych: Command, tm
     diptych(f"intent train {features} --out {scorer} {model} --samples 0")
     card = (scorer / "model_card.md").read_text(encoding="utf-8")
     assert "alarm of the leak audit, known-columns PageValues" in card
+    assert "| Month | at its start |" in card
+    assert "| ExitRates | when it is over |" in card
+    assert (Scorer.open(scorer).places, "no times" in card) == ([("all", -1)], True)
     done = diptych(f"intent score {scorer} {table} --out {tmp_path}/scores")
     done.shows("the last part, by models fitted without it")
     (tmp_path / "session.json").write_text('{"events": [{"t": 0}]}', encoding="utf-8")

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
-from commands import Command
 
 from diptych.evaluation import Result
 from diptych.metrics import Reranked
 
 
-def test_both_stages_are_shown_stored_and_used_again(
-    diptych: Command, blip: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_both_stages_are_shown_stored_and_used_again(diptych, blip, scenes_folder, tmp_path):
     out = tmp_path / "out"
     done = diptych(f"evaluate {blip} --data {scenes_folder} --rerank 4 --samples 10 --out {out}")
     first, second = done.out.split("re-ranked: the best 4 of each query, scored again by the matching head")
-    assert "contrastive: the first stage alone" in first
+    assert "contrastive: the first stage only" in first
     assert "re-ranked k_test" not in first
     assert "re-ranked k_test 4 by matching + contrastive score, unranked miss: " in second
     assert "t2i queries have no ranked positive, which rank after the gallery" in second
@@ -51,7 +47,7 @@ def test_both_stages_are_shown_stored_and_used_again(
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def models(tmp_path_factory):
     """Tiny random checkpoints, each with its configuration and tokenizer beside it."""
     from tests.encoders.official.tiny_official import SWIN, TEXT, VIT, albef_state, xvlm_state
     from tests.encoders.tiny_pretrained import bert_tokenizer
@@ -68,13 +64,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", ["albef", "xvlm"])
 def test_evaluated_and_scored_again_from_another_folder(
-    kind: str,
-    diptych: Command,
-    models: Path,
-    scenes_folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    kind, diptych, models, scenes_folder, tmp_path, monkeypatch
+):
     home = tmp_path / "home"
     shutil.copytree(models / kind, home / "model")
     monkeypatch.chdir(home)
@@ -92,9 +83,7 @@ def test_evaluated_and_scored_again_from_another_folder(
     diptych(f"{again} 9", refused=gone)
 
 
-def test_the_stage_of_a_checkpoint_is_named(
-    diptych: Command, models: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_the_stage_of_a_checkpoint_is_named(diptych, models, scenes_folder, tmp_path):
     begun, other = models / "albef-begun" / "tiny.pth", models / "xvlm" / "tiny.pth"
     rest = f"--data {scenes_folder} --rerank 2 --samples 0 --out {tmp_path}/out"
     diptych(f"evaluate albef:{begun} {rest}", failed="not a fine-tuned checkpoint of ALBEF")

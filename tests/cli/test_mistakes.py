@@ -11,71 +11,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import Command
 
-CASES = """
-evalute run
-    says: 'evalute' & 'evaluate'
-    then: evaluate run
-evaluate rnu
-    says: 'rnu' & run
-    then: evaluate run
-evaluate run --spilt test
-    says: --spilt & --split
-    then: evaluate run --split test
-evaluate run --measure recall@5
-    says: 'recall@5' & 'R@5'
-    then: evaluate run --measure R@5
-evaluate broken --data scenes --out new
-    says: broken/model.safetensors & copy it again
-    then: evaluate run/best --data scenes --out new
-train tinny.toml --out new
-    says: tinny.toml does not exist & tiny.toml
-    then: train tiny.toml --out new
-train tiny.toml --out new --set batches.sise=8
-    says: 'batches.sise' & 'batches.size'
-    then: train tiny.toml --out new --set batches.size=8
-train tiny.toml --out pairs.csv
-    says: pairs.csv is a file & --out
-    then: train tiny.toml --out new
-train --resume emb
-    says: emb holds no run
-    then: info emb
-embed run --data pairs.csv --images pictures --out new
-    says: image_column & caption_column & Bild, Beschreibung
-    then: embed run --data pairs.csv --images pictures --reader-option image_column=Bild --reader-option
-        caption_column=Beschreibung --out new
-embed run --data goood.csv --images pictures --out new
-    says: goood.csv does not exist & good.csv
-    then: embed run --data good.csv --images pictures --out new
-index head --engine hnsw --out new
-    says: dense & sparse & inverted
-    then: index head --engine inverted --out new
-search run star
-    says: run holds no index & index run
-    then: index run
-search idx star --model head
-    says: encoder & --model
-    then: search idx star
-search ixd star
-    says: ixd does not exist & idx
-    then: search idx star
-compare run emb
-    says: run was not evaluated & diptych evaluate run
-    then: evaluate run
-sparse terms run
-    says: run holds no sparse head & diptych sparse train run
-    then: sparse train run --out new {quick}
-data show coc
-    says: 'coc' & 'coco'
-    then: data show coco
-analyse granularity sceens
-    says: sceens does not exist & scenes
-    then: analyse granularity scenes
-adapt run --pairs 1000 --out new
-    says: 1,000 & 48
-    then: adapt run --pairs 48 --out new
-"""
+CASES = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
 
 QUICK = "--set training.epochs=1 --set head.width=8 --set training.batch_size=32"
 OWN = set(["new", "--out", "run", "run/best", "scenes", "star", "queries.txt", "info", "--set", "--split"])
@@ -84,15 +21,7 @@ OWN |= set(re.split("[ =]", QUICK))
 
 
 @pytest.fixture(scope="module")
-def places(
-    tmp_path_factory: pytest.TempPathFactory,
-    run_folder: Path,
-    scenes_folder: Path,
-    recipe_file: Path,
-    embedded: Path,
-    head_folder: Path,
-    index: Path,
-) -> Path:
+def places(tmp_path_factory, run_folder, scenes_folder, recipe_file, embedded, head_folder, index):
     """A folder as a person has it after an afternoon, with a table of own pictures."""
     folder = tmp_path_factory.mktemp("afternoon")
     made = {"run": run_folder, "scenes": scenes_folder, "emb": embedded, "head": head_folder, "idx": index}
@@ -115,9 +44,7 @@ def places(
 @pytest.mark.parametrize(
     "case", re.split(r"\n(?=\S)", CASES.strip()), ids=lambda case: case.partition("\n")[0]
 )
-def test_mistake(
-    case: str, places: Path, diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistake(case, places, diptych, tmp_path, monkeypatch):
     wrong, says, right = re.split(r"\s+(?:says|then): ", case.format(quick=QUICK))
     work = tmp_path / "work"
     shutil.copytree(places, work)
@@ -134,6 +61,6 @@ def test_mistake(
     diptych(" ".join(right.split()))
 
 
-def _words(line: str) -> list[str]:
+def _words(line):
     """Return what a command names; keys and values apart."""
     return [word for word in re.split(r"[\s=]+", line) if word]

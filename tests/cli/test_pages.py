@@ -8,11 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser import CHROMIUM, Browser
-from commands import Command
 
 AXE = Path(os.environ.get("AXE", "build/npm/node_modules/axe-core/axe.min.js"))
 WIDTHS = (360, 1280, 1920)
@@ -28,17 +26,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def pages(
-    diptych: Command,
-    run_folder: Path,
-    head_folder: Path,
-    stressed: Path,
-    trained: tuple[Path, Path],
-    shop_log: Path,
-    features: Any,
-    scenes_folder: Path,
-    tmp_path: Path,
-) -> dict[str, Path]:
+def pages(diptych, run_folder, head_folder, stressed, trained, shop_log, features, scenes_folder, tmp_path):
     """A page of every kind, made by its command."""
     (shop, run), out = trained, tmp_path
     log = ["--target", "i2t R@1=10.0", "--target", "t2i R@1=10.0"]
@@ -66,7 +54,7 @@ def pages(
     return {name: path for name, path in sorted(found.items()) if path.is_file()}
 
 
-def test_every_page(pages: dict[str, Path], tmp_path: Path) -> None:
+def test_every_page(pages, tmp_path):
     kept = Path(os.environ["PAGES"]) if "PAGES" in os.environ else tmp_path / "seen"
     kept.mkdir(parents=True, exist_ok=True)
     wrong = []

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
-
-from commands import Command
 
 from diptych.analysis.perturbations import PERTURBATIONS, TextPerturbation, perturb_captions
 from diptych.data.readers import read_collection
 from diptych.evaluation.stress import StressResult
 
 
-def test_a_dataset_s_captions(diptych: Command, scenes_folder: Path, tmp_path: Path) -> None:
+def test_a_dataset_s_captions(diptych, scenes_folder, tmp_path):
     out, names = tmp_path / "out", ("character-swap", "shuffle-nouns-and-adjectives")
     chosen = " ".join(f"--perturb {name}" for name in names)
     some = "--seeds 2 --seed 3 --set character-swap.edits=2 -n 1"
@@ -36,7 +33,7 @@ def test_a_dataset_s_captions(diptych: Command, scenes_folder: Path, tmp_path: P
     done.shows(f"next: less {out / 'character-swap-3.jsonl'}")
 
 
-def test_captions_of_a_text_file(diptych: Command, tmp_path: Path) -> None:
+def test_captions_of_a_text_file(diptych, tmp_path):
     file = tmp_path / "two words.txt"
     text = "An amphibious plane is floating in front of the London Bridge.\na b c\n"
     file.write_text(text, encoding="utf-8")
@@ -59,7 +56,7 @@ def test_captions_of_a_text_file(diptych: Command, tmp_path: Path) -> None:
     assert done.out.count("-") < 600
 
 
-def test_the_list_shows_every_declaration(diptych: Command) -> None:
+def test_the_list_shows_every_declaration(diptych):
     done = diptych("data perturb --list")
     done.shows(*(one.name for one in PERTURBATIONS))
     done.shows("edits=1 keyboard=qwerty", "word order: the same words in another order")
@@ -68,7 +65,7 @@ def test_the_list_shows_every_declaration(diptych: Command) -> None:
 QUICK = "--seeds 2 --samples 50 --flips 99"
 
 
-def test_a_run_is_stressed_and_opened_again(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
+def test_a_run_is_stressed_and_opened_again(diptych, run_folder, tmp_path):
     out = tmp_path / "stressed"
     line = f"analyse stress {run_folder} --perturb 'typos,word order' --perturb blur {QUICK} --out {out}"
     done = diptych(line)
@@ -95,9 +92,7 @@ def test_a_run_is_stressed_and_opened_again(diptych: Command, run_folder: Path, 
     diptych(f"report {out}", failed="holds something else, expected stress")
 
 
-def test_other_data_by_its_place_and_options_by_name(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_other_data_by_its_place_and_options_by_name(diptych, run_folder, scenes_folder, tmp_path):
     out = tmp_path / "stressed"
     done = diptych(
         f"analyse stress {run_folder}/best {scenes_folder} --split val --perturb occlusion,blur "
@@ -112,7 +107,7 @@ def test_other_data_by_its_place_and_options_by_name(
     assert found.row("occlusion").queries == 16
 
 
-def test_without_out_a_run_holds_its_own(diptych: Command, run_folder: Path) -> None:
+def test_without_out_a_run_holds_its_own(diptych, run_folder):
     diptych(f"analyse stress {run_folder} --perturb distraction-true {QUICK}")
     folders = list((run_folder / "stress").iterdir())
     assert [folder.name.rpartition("-")[2] for folder in folders] == ["test"]

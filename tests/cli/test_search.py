@@ -7,21 +7,18 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
-from commands import Command
 
 from diptych.index import open_index
 
 
-def tables(diptych: Command, line: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(diptych(f"search {line} --json").out)["tables"]
+def tables(diptych, line):
+    found = json.loads(diptych(f"search {line} --json").out)["tables"]
     return found
 
 
-def test_files_of_queries_and_of_vectors(diptych: Command, index: Path, tmp_path: Path) -> None:
+def test_files_of_queries_and_of_vectors(diptych, index, tmp_path):
     """Each line or row is a query; what a sentence's own vector finds is what the sentence finds."""
     from diptych.encoders.dual_encoder import DualEncoder
 
@@ -43,7 +40,7 @@ def test_files_of_queries_and_of_vectors(diptych: Command, index: Path, tmp_path
     assert all(query in page for query in texts)
 
 
-def test_a_least_score_leaves_out_what_scores_less(diptych: Command, index: Path) -> None:
+def test_a_least_score_leaves_out_what_scores_less(diptych, index):
     (table,) = tables(diptych, f"{index} 'a red star' -k 5")
     scores = [row[1] for row in table["rows"]]
     (kept,) = tables(diptych, f"{index} 'a red star' -k 5 --least {scores[2]}")
@@ -52,9 +49,7 @@ def test_a_least_score_leaves_out_what_scores_less(diptych: Command, index: Path
     diptych(f"search {index} 'a red star' --least 2").shows("10 of 10 hits score less than 2")
 
 
-def test_a_prompt_reads_until_an_empty_line(
-    diptych: Command, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_reads_until_an_empty_line(diptych, index, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("a red star\ngone.jpg\na blue cross\n\nnever\n"))
     done = diptych(f"search {index} --interactive -k 1")
     done.shows("images for 'a red star'", "images for 'a blue cross'", "note: a small encoder")
@@ -62,9 +57,7 @@ def test_a_prompt_reads_until_an_empty_line(
     assert "gone.jpg does not exist" in done.err
 
 
-def test_a_search_imports_what_it_needs(
-    index: Path, diptych: Command, head_folder: Path, tmp_path: Path
-) -> None:
+def test_a_search_imports_what_it_needs(index, diptych, head_folder, tmp_path):
     """By words no library of images; by vectors, or by own terms of few rows, neither networks nor a compiler."""
     diptych(f"index {head_folder} --out {tmp_path}/sparse")
     np.save(tmp_path / "query.npy", np.ones(16))
@@ -82,12 +75,12 @@ def test_a_search_imports_what_it_needs(
         assert not set(done.stdout.splitlines()[-1].split()) & never
 
 
-def test_an_index_keeps_the_captions_that_it_shows(diptych: Command, index: Path, tmp_path: Path) -> None:
+def test_an_index_keeps_the_captions_that_it_shows(diptych, index, tmp_path):
     """Without them the dataset is read; both show the same, and a dataset that is gone is not missed."""
     opened = open_index(index)
     assert opened.captions is not None
     assert opened.captions.get("no such id") is None
-    assert list(opened.captions) == sorted(opened.ids)  # type: ignore[attr-defined]
+    assert list(opened.captions) == sorted(opened.ids)
     rows = diptych(f"search {index} 'a red star'").out.split("next:")[0]
     opened.about["origin"]["data"]["path"] = str(tmp_path / "gone")
     opened.save(tmp_path / "moved")

@@ -6,11 +6,10 @@ import json
 import shlex
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import QUICK_HEAD, Command, Done, command, every_byte
+from commands import QUICK_HEAD, command, every_byte
 from PIL import Image
 
 from diptych.core.errors import UsageError
@@ -29,7 +28,7 @@ FEW = "--samples 0 --measure R@1 --measure rsum"
 
 
 @pytest.fixture(scope="module")
-def run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(run_folder, tmp_path_factory):
     """A run with a head in it."""
     folder = tmp_path_factory.mktemp("world") / "run"
     shutil.copytree(run_folder, folder)
@@ -38,7 +37,7 @@ def run(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def unseen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unseen(tmp_path_factory):
     """Twelve other scenes, all of them a test split."""
     from diptych.data.scenes import make_scenes
 
@@ -46,13 +45,13 @@ def unseen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bags(run: Path, unseen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bags(run, unseen, tmp_path_factory):
     folder = tmp_path_factory.mktemp("embedded") / "bags"
     command(f"embed {run}/sparse --data {unseen} --out {folder}")
     return folder
 
 
-def test_sparsify_a_run(diptych: Command, run_folder: Path, head_folder: Path, tmp_path: Path) -> None:
+def test_sparsify_a_run(diptych, run_folder, head_folder, tmp_path):
     vectors, out = tmp_path / "vectors.npz", tmp_path / "sparse"
     np.savez(vectors, words=np.array(["red", "star"]), vectors=np.eye(2, dtype=np.float32))
     line = f"sparse train {run_folder} {QUICK_HEAD} --out {out}"
@@ -77,7 +76,7 @@ def test_sparsify_a_run(diptych: Command, run_folder: Path, head_folder: Path, t
     diptych(f"search {tmp_path}/i 'a red star' --model {out}", failed="encoder")
 
 
-def test_terms_and_explain(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
+def test_terms_and_explain(diptych, head_folder, tmp_path):
     shutil.copytree(head_folder, tmp_path / "moved")  # a head outlives its folder being moved
     done = diptych(f"sparse terms {tmp_path}/moved -n 3 -k 4 --sheet {tmp_path}/t.png")
     done.shows(f"drawn in {tmp_path / 't.png'}")
@@ -93,7 +92,7 @@ def test_terms_and_explain(diptych: Command, head_folder: Path, tmp_path: Path) 
     diptych(f"{line} --item {name}").shows(name)
 
 
-def test_a_sentence_searches_with_its_own_terms(diptych: Command, head_folder: Path, tmp_path: Path) -> None:
+def test_a_sentence_searches_with_its_own_terms(diptych, head_folder, tmp_path):
     """It finds nothing by terms it lacks; of a cascade only the first stage is so, and scores are whole."""
     for engine in ("inverted", "cascade"):
         done = diptych(f"index {head_folder} --engine {engine} --out {tmp_path}/{engine}")
@@ -101,7 +100,7 @@ def test_a_sentence_searches_with_its_own_terms(diptych: Command, head_folder: P
         done = diptych(f"search {tmp_path}/{engine} zzz -k 2 --own-terms")  # not in the vocabulary
         done.shows("1 of 1 queries have fewer (the fewest: 0)")
 
-    def best(engine: str, more: str = "") -> float:
+    def best(engine, more=""):
         done = diptych(f"search {tmp_path}/{engine} 'a red star' -k 1 {more}")
         done.shows(f"diptych sparse explain {tmp_path / engine}")
         return float(done.out.split("caption")[1].split("\n")[2].split()[1])
@@ -110,9 +109,7 @@ def test_a_sentence_searches_with_its_own_terms(diptych: Command, head_folder: P
     assert best("cascade", "--own-terms") > best("inverted", "--own-terms")
 
 
-def test_embed_and_evaluate_new_data(
-    diptych: Command, run: Path, unseen: Path, bags: Path, tmp_path: Path
-) -> None:
+def test_embed_and_evaluate_new_data(diptych, run, unseen, bags, tmp_path):
     done = diptych(f"evaluate {run}/sparse --data {unseen} {FEW} --out {tmp_path}/e")
     done.shows("rsum", "similarity dot", f"diptych index {tmp_path}/e/embeddings")
     found = Result.open(tmp_path / "e" / "evaluation")
@@ -134,9 +131,7 @@ def test_embed_and_evaluate_new_data(
     assert every_byte(bags) == before
 
 
-def test_index_new_data_search_it_and_explain_what_is_found(
-    diptych: Command, run: Path, unseen: Path, bags: Path, tmp_path: Path
-) -> None:
+def test_index_new_data_search_it_and_explain_what_is_found(diptych, run, unseen, bags, tmp_path):
     done = diptych(f"index {run}/sparse --data {unseen} --out {tmp_path}/i --engine inverted")
     done.shows("12 images of")
     index, encoder = open_index(tmp_path / "i"), SparseEncoder.load(run / "sparse")
@@ -150,7 +145,7 @@ def test_index_new_data_search_it_and_explain_what_is_found(
     assert every_byte(run) | every_byte(bags) == before
 
 
-def test_compare_with_the_dense_run(diptych: Command, run: Path) -> None:
+def test_compare_with_the_dense_run(diptych, run):
     for source in (run, run / "sparse"):
         diptych(f"evaluate {source} {FEW}")
     dense, sparse = (Result.open(folder / "evaluation" / "scenes-test") for folder in (run, run / "sparse"))
@@ -163,7 +158,7 @@ def test_compare_with_the_dense_run(diptych: Command, run: Path) -> None:
     diptych(f"sparse terms {run}/sparse --split val -n 1").shows("val/")
 
 
-def test_what_needs_dense_embeddings_is_refused(diptych: Command, run: Path, bags: Path) -> None:
+def test_what_needs_dense_embeddings_is_refused(diptych, run, bags):
     for line in (
         f"analyse protocol {bags} --target 'i2t R@1=1.0'",
         f"analyse stress {run}/sparse --out {bags}/none",
@@ -179,7 +174,7 @@ WORDS = ("dog", "cat", "man", "snow", "beach", "red", "bike", "runs")
 QUICK = "--set training.epochs=2 --set head.width=8 --set training.batch_size=16"
 
 
-def dataset(folder: Path, images: int = 40) -> Path:
+def dataset(folder, images=40):
     """A data set without pictures, and a folder of rows of it."""
     random = np.random.default_rng(0)
     vectors = random.normal(size=(len(WORDS), 6))
@@ -199,13 +194,13 @@ def dataset(folder: Path, images: int = 40) -> Path:
     return folder
 
 
-def sparsify(diptych: Command, folder: Path, more: str = "", failed: str = "") -> Done:
+def sparsify(diptych, folder, more="", failed=""):
     data = f"rows:{folder}/rows --data {folder}/dataset.json --out {folder.parent}/s"
     return diptych(f"sparse train {data} {QUICK} {more}", failed=failed)
 
 
 @pytest.fixture(scope="module")
-def sparsified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sparsified(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sparsified")
     data = dataset(folder / "d")
     command(f"sparse train rows:{data}/rows --data {data}/dataset.json --out {folder}/s {QUICK}")
@@ -213,13 +208,13 @@ def sparsified(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def made(sparsified: Path, tmp_path: Path) -> Path:
+def made(sparsified, tmp_path):
     """A head of rows, in a folder that holds the dense rows too."""
     shutil.copytree(sparsified, tmp_path, dirs_exist_ok=True)
     return tmp_path / "s"
 
 
-def test_rows_without_an_encoder(diptych: Command, sparsified: Path) -> None:
+def test_rows_without_an_encoder(diptych, sparsified):
     made, data = sparsified / "s", sparsified / "d"
     assert (made / "embeddings" / "things-train" / "images").is_dir()
     sparsify(diptych, data)
@@ -238,7 +233,7 @@ def test_rows_without_an_encoder(diptych: Command, sparsified: Path) -> None:
         diptych(f"sparse {verb} {made} 'a sentence [/bold] of no client'", refused="give ids")
 
 
-def test_rows_of_another_split_are_made_on_request(diptych: Command, made: Path) -> None:
+def test_rows_of_another_split_are_made_on_request(diptych, made):
     made = made.rename(made.with_name("[bold]"))
     name = shlex.quote(str(made))
     diptych(f"sparse terms {name} -n 1").shows(f"diptych sparse explain {name}")
@@ -249,7 +244,7 @@ def test_rows_of_another_split_are_made_on_request(diptych: Command, made: Path)
     diptych(f"index {name}").shows("8 images of things")
 
 
-def test_corrupt_markers_and_folders_that_are_gone(diptych: Command, made: Path, tmp_path: Path) -> None:
+def test_corrupt_markers_and_folders_that_are_gone(diptych, made, tmp_path):
     marker = (made / "sparse.json").read_bytes()
     for content in (
         *("{}", "[]", "x", '{"split": "test"}'),

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
-from commands import Command
 from refusals import refused
 
 from diptych.cli.study import RunOptions, StudyData, run_chosen
@@ -31,7 +28,7 @@ SMALL = (
 QUICK = " ".join(["--setting quick --seeds 0 --accelerator cpu", *(f"--set '{value}'" for value in SMALL)])
 
 
-def test_list_and_show(diptych: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_and_show(diptych, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     done = diptych("study list")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
@@ -65,9 +62,7 @@ def test_list_and_show(diptych: Command, monkeypatch: pytest.MonkeyPatch) -> Non
     diptych("study show intent.figure-6.7").shows(none)
 
 
-def test_studies_are_run_and_judged_on_other_data(
-    diptych: Command, scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_studies_are_run_and_judged_on_other_data(diptych, scenes_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
     out, counts = tmp_path / "metric-learning.table-1", tmp_path / "metric-learning.table-2"
     some = f"--data {scenes_folder} {QUICK}"
@@ -101,9 +96,7 @@ def test_studies_are_run_and_judged_on_other_data(
         assert (study / "report.html").is_file()
 
 
-def test_all_studies_are_run_and_one_that_fails_is_named(
-    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_studies_are_run_and_one_that_fails_is_named(diptych, tmp_path, monkeypatch):
     """What can be run is, and stands on the page; the exit code says that not all could."""
     monkeypatch.setenv("COLUMNS", "200")
     study = STUDIES.get("metric-learning.table-1")
@@ -120,7 +113,7 @@ def test_all_studies_are_run_and_one_that_fails_is_named(
     out = tmp_path / "out"
     done = diptych(f"study run --all --quick --accelerator cpu --out {out}", code=2)
     done.shows("metric-learning.table-1: four losses compared", "Studies and their verdicts")
-    done.says("1 studies failed: metric-learning.table-2", "run each alone to see why")
+    done.says("1 studies failed: metric-learning.table-2", "run each by itself to see why")
     rows = json.loads((out / "matrix.json").read_text())["rows"]
     assert [row[0] for row in rows] == [runs.name, fails.name]
     assert rows[1][1].startswith("failed: ")
@@ -131,12 +124,12 @@ def test_all_studies_are_run_and_one_that_fails_is_named(
 class _Some(list):
     """Some of the studies."""
 
-    def __init__(self, *studies: object) -> None:
+    def __init__(self, *studies):
         super().__init__(studies)
         self.get = STUDIES.get
 
 
-def test_each_collection_has_its_own_options() -> None:
+def test_each_collection_has_its_own_options():
     given = DataChoices(
         data=["coco=annotations.json", "shop.2=items.csv", "scenes"],
         images=["coco=val2014", "pictures"],
@@ -155,7 +148,7 @@ def test_each_collection_has_its_own_options() -> None:
     assert all(section["skip_bad_images"] for section in (coco, shop, scenes))
 
 
-def test_a_path_that_is_there_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_there_is_no_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a=b").mkdir()
     ((name, section),) = DataChoices(data=["a=b"]).several()
@@ -165,7 +158,7 @@ def test_a_path_that_is_there_is_no_name(tmp_path: Path, monkeypatch: pytest.Mon
     assert DataChoices().several() == ()
 
 
-def test_names_that_do_not_fit() -> None:
+def test_names_that_do_not_fit():
     for given, message in (
         ({"data": ["a=x", "a=y"]}, "two collections are called 'a'"),
         ({"data": ["a=x"], "images": ["b=y"]}, "collection of --images 'b'"),
@@ -177,12 +170,10 @@ def test_names_that_do_not_fit() -> None:
     refused(DiptychError, "--data is given 2 times", DataChoices(data=["a", "b"]).one)
 
 
-def test_files_that_are_named_are_found_from_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_are_named_are_found_from_anywhere(tmp_path, monkeypatch):
     """A value that is a path from here is kept whole; a name stays one."""
     monkeypatch.chdir(tmp_path)
-    seen: dict[str, Any] = {}
+    seen = {}
     monkeypatch.setattr("diptych.cli.study.run_study", lambda *given, **_: seen.update(given[2].values))
     for study, keys in {
         "d2s.table-3.1": ("dense", "measure.words", "sparsify.vocabulary.source"),
@@ -198,9 +189,7 @@ def test_files_that_are_named_are_found_from_anywhere(
             assert seen == dict.fromkeys(keys, whole)
 
 
-def test_several_are_run_with_one_command(
-    diptych: Command, scenes_folder: Path, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_are_run_with_one_command(diptych, scenes_folder, run_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     out = tmp_path / "reproducibility.table-2.2"
     done = diptych(f"data scenes --train 0 --val 0 --test 12 --size 32 --objects 1 --out {tmp_path}/o")
@@ -216,9 +205,7 @@ def test_several_are_run_with_one_command(
     assert ">things<" in page
 
 
-def test_a_quick_study_of_a_generated_log(
-    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_study_of_a_generated_log(diptych, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
     found = {}
@@ -239,9 +226,7 @@ def test_a_quick_study_of_a_generated_log(
     diptych("study verdict studies/intent.table-6.2 --hide-rates").hides("Rate, %")
 
 
-def test_raw_events_are_imported_first(
-    diptych: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_raw_events_are_imported_first(diptych, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     raw = make_shop_log(tmp_path / "raw", visitors=60)
     data = f"--data {raw} --reader shop-log --reader-option name=mine --reader-option zone=UTC"

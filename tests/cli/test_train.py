@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
-from commands import Command
 from PIL import Image
 
 from diptych.encoders.embeddings import EncodedCollection
@@ -19,7 +15,7 @@ from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.training.run import Run
 
 
-def test_scenes_evaluation_and_report(diptych: Command, run_folder: Path, tmp_path: Path) -> None:
+def test_scenes_evaluation_and_report(diptych, run_folder, tmp_path):
     done = diptych(f"data scenes --train 6 --val 2 --test 2 --size 32 --out {tmp_path}/s")
     done.shows("10 images, 50 captions (5 captions per image); train 6, val 2, test 2")
     done.shows(f"diptych train scenes --data {tmp_path / 's'}")
@@ -42,9 +38,7 @@ def test_scenes_evaluation_and_report(diptych: Command, run_folder: Path, tmp_pa
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_embed_index_search(
-    diptych: Command, run_folder: Path, scenes_folder: Path, embedded: Path, tmp_path: Path
-) -> None:
+def test_embed_index_search(diptych, run_folder, scenes_folder, embedded, tmp_path):
     done = diptych(f"embed {run_folder} --out {tmp_path}/e")
     done.shows("16 images and 80 captions, 16 numbers each")
     for engine in ("exact", "hnsw"):
@@ -61,9 +55,7 @@ def test_embed_index_search(
     diptych(f"search {tmp_path}/texts {picture_file} -k 100").shows("80", "texts for")
 
 
-def test_info_of_everything(
-    diptych: Command, run_folder: Path, scenes_folder: Path, embedded: Path, index: Path
-) -> None:
+def test_info_of_everything(diptych, run_folder, scenes_folder, embedded, index):
     for line, words in (
         ("", ("torch", "measures", "diptych index --engine")),
         ("readers", ("karpathy",)),
@@ -83,7 +75,7 @@ def test_info_of_everything(
         diptych(f"info {line}").shows(*words)
 
 
-def test_train_on_pairs_of_ones_own(diptych: Command, tmp_path: Path) -> None:
+def test_train_on_pairs_of_ones_own(diptych, tmp_path):
     """Training assigns splits and prints their sizes; a run is evaluated on its test split."""
     lines = ["picture,words"]
     (tmp_path / "pictures").mkdir()
@@ -102,7 +94,7 @@ def test_train_on_pairs_of_ones_own(diptych: Command, tmp_path: Path) -> None:
         diptych(f"evaluate {tmp_path}/r {given}").shows("split test", f"{n_test} images")
 
 
-def test_fine_tuned_from_a_folder(diptych: Command, clip: Path, scenes_folder: Path, tmp_path: Path) -> None:
+def test_fine_tuned_from_a_folder(diptych, clip, scenes_folder, tmp_path):
     from transformers import CLIPModel
 
     run = tmp_path / "run"
@@ -129,9 +121,7 @@ def test_fine_tuned_from_a_folder(diptych: Command, clip: Path, scenes_folder: P
     assert zero_shot["epoch"] == 0
 
 
-def test_a_run_is_adapted_evaluated_and_adapted_again(
-    diptych: Command, run_folder: Path, scenes_folder: Path, tmp_path: Path
-) -> None:
+def test_a_run_is_adapted_evaluated_and_adapted_again(diptych, run_folder, scenes_folder, tmp_path):
     out = tmp_path / "adapted"
     done = diptych(f"adapt {run_folder} --pairs 12 --seed 1 --out {out}")
     done.shows("adapted on 12 pairs of", "train (seed 1), gaussian, strength", "was trained on these pairs")
@@ -146,16 +136,14 @@ def test_a_run_is_adapted_evaluated_and_adapted_again(
     none.shows("change nothing: the encoder stays as it is")
 
 
-def save_digits(file: Path, shade: int) -> None:
+def save_digits(file, shade):
     """A file of ten digits, one picture each."""
     pictures = np.full((10, 28, 28), shade, dtype=np.uint8)
     pictures[:, ::3] = 255
     np.savez(file, x_train=pictures, y_train=np.arange(10))
 
 
-def test_a_run_with_shortcuts(
-    diptych: Command, recipe_file: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_with_shortcuts(diptych, recipe_file, index, tmp_path, monkeypatch):
     """Trained with digits that are named by a relative path; measured with and without them, from anywhere."""
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
@@ -194,12 +182,12 @@ def test_a_run_with_shortcuts(
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_resumes(
-    diptych: Command, run_folder: Path, embedded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    diptych, run_folder, embedded, tmp_path, monkeypatch
+):
     monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 4)
     out, encode, seen = tmp_path / "out", TwoTowerEncoder.encode_prepared, 0
 
-    def interrupted(self: TwoTowerEncoder, prepared: Any, positions: Any) -> np.ndarray:
+    def interrupted(self, prepared, positions):
         nonlocal seen
         seen += len(prepared)
         if seen == 8:
@@ -218,9 +206,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_resumes(
     np.testing.assert_allclose(found.texts.rows, expected.texts.rows, atol=1e-6)
 
 
-def test_devices_that_are_not_there_are_refused(
-    diptych: Command, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_that_are_not_there_are_refused(diptych, run_folder, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     line = f"embed {run_folder} --out {tmp_path}/e --processes 2 --accelerator"
     diptych(f"{line} cuda", refused="2 processes for 0 GPUs")

@@ -81,20 +81,15 @@ def same(a: Thing, b: Thing) -> bool:
 LAYOUTS = ["folder", "file.npz"]
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_what_is_saved_is_opened(name: str, tmp_path: Path) -> None:
-    made = thing()
-    found = Thing.open(made.save(tmp_path / name))
-    assert same(made, found)
-    assert isinstance(found.pairs[1].right, Inner)
-    assert isinstance(found.ends, tuple)
-    assert math.isnan(found.inner.share)  # type: ignore[union-attr, arg-type]
-    assert isinstance(found.rows, np.memmap) == (name == "folder")
-    other = thing(1).save(tmp_path / name)
-    assert same(thing(1), Thing.open(other))
-
-
-def test_a_json_file_has_no_arrays(tmp_path: Path) -> None:
+def test_what_is_saved_is_opened(tmp_path: Path) -> None:
+    for name in LAYOUTS:
+        found = Thing.open(thing().save(tmp_path / name))
+        assert same(thing(), found)
+        assert isinstance(found.pairs[1].right, Inner)
+        assert isinstance(found.ends, tuple)
+        assert math.isnan(found.inner.share)  # type: ignore[union-attr, arg-type]
+        assert isinstance(found.rows, np.memmap) == (name == "folder")
+        assert same(thing(1), Thing.open(thing(1).save(tmp_path / name)))
     assert Note.open(Note("ü", math.inf).save(tmp_path / "n.json")) == Note("ü", math.inf)
     refused(TypeError, r"thing has arrays \(rows", thing().save, tmp_path / "n.json")
 
@@ -112,20 +107,19 @@ def test_anything_plain_goes_through_json(value: Any) -> None:
     assert decode(Any, json.loads(json.dumps(encode(value, arrays))), arrays) == value
 
 
-@pytest.mark.parametrize("name", [*LAYOUTS, "file.json"])
-def test_other_versions_kinds_and_origins_are_refused(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    refused(StorageError, "does not exist|cannot be read|holds no note", Note.open, path)
-    Note("x").save(path, of="one")
-    assert Note.open(path, of="one") == Note("x")
-    refused(StorageError, r"other inputs \(one, expected two\)", Note.open, path, of="two")
-    refused(StorageError, "holds note, expected thing|holds no thing", Thing.open, path)
-
+def test_other_versions_kinds_and_origins_are_refused(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Newer(Artifact, kind="note", version=2):
         text: str
 
-    refused(StorageError, "format 1, this version reads 2", Newer.open, path)
+    for name in (*LAYOUTS, "file.json"):
+        path = tmp_path / name
+        refused(StorageError, "does not exist|cannot be read|holds no note", Note.open, path)
+        Note("x").save(path, of="one")
+        assert Note.open(path, of="one") == Note("x")
+        refused(StorageError, r"other inputs \(one, expected two\)", Note.open, path, of="two")
+        refused(StorageError, "holds note, expected thing|holds no thing", Thing.open, path)
+        refused(StorageError, "format 1, this version reads 2", Newer.open, path)
 
 
 def test_content_of_another_form_is_corrupt(tmp_path: Path) -> None:
@@ -200,7 +194,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(name: str, tmp_path: Path
         left = [path.name for path in place.iterdir() if path.name != name]
         assert not [one for one in left if not one.endswith(".tmp")], left
 
-    assert crash_everywhere(begin, act, check, tmp_path) >= 5
+    assert crash_everywhere(begin, act, check, tmp_path, 5 if name.endswith("npz") else 1) >= 5
 
 
 def test_files_and_their_folder_are_flushed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

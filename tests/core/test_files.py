@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import StorageError
 from diptych.core.files import (
     atomic_folder,
     create_array,
@@ -66,22 +66,6 @@ def test_arrays_reserve_their_space_and_json_has_no_nan(tmp_path: Path, small_fi
     rows[:] = 1
     assert np.load(tmp_path / "small.npy").sum() == 16
     refused(OSError, "File too large", create_array, tmp_path / "large.npy", "float32", (1000, 1000))
-
-
-def test_a_folder_of_other_things_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "pictures").mkdir()
-    (tmp_path / "pictures" / "holiday.jpg").write_text("precious")
-    with (
-        pytest.raises(UsageError, match="holds other things"),
-        atomic_folder(tmp_path / "pictures", "mine.json"),
-    ):
-        pytest.fail("the block must not run")
-    assert (tmp_path / "pictures" / "holiday.jpg").read_text() == "precious"
-    (tmp_path / "empty").mkdir()
-    for _ in range(2):
-        with atomic_folder(tmp_path / "empty", "mine.json") as temporary:
-            (temporary / "mine.json").write_text("{}")
-    assert (tmp_path / "empty" / "mine.json").exists()
 
 
 def test_two_that_write_the_same_folder_leave_each_other_alone(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def values(one: Job[Square], count: int) -> list[int]:
     return [one.get(key).value for key in units(count)]  # type: ignore[union-attr]
 
 
-def test_finished_units_are_kept_and_the_rest_is_run(tmp_path: Path) -> None:
+def test_finished_units_of_the_same_state_are_kept(tmp_path: Path) -> None:
     one, log = job(tmp_path / "job"), tmp_path / "log"
     for count, processes in ((3, 1), (5, 1), (7, 2)):
         one.run(units(count, log), square, processes=processes)
@@ -70,7 +70,7 @@ def test_a_unit_of_another_state_or_that_is_corrupt_is_run_again(tmp_path: Path)
 
 def test_another_job_and_other_things_are_refused(tmp_path: Path) -> None:
     job(tmp_path / "job").run(units(1), square)
-    refused(MismatchError, "power 2, asked for 3", job(tmp_path / "job", 3).run, units(1), square)
+    refused(MismatchError, "power 2, requested 3", job(tmp_path / "job", 3).run, units(1), square)
     (tmp_path / "x").write_text("")
     refused(UsageError, "holds other things", job(tmp_path).run, units(1), square)
 
@@ -160,8 +160,6 @@ def test_every_task_is_done_once_by_processes_that_begin_once(tmp_path: Path) ->
     begins = {file.name for file in tmp_path.glob("begun-*")}
     assert 1 <= len(begins) <= 2
     assert f"begun-{os.getpid()}" not in begins
-    found = list(in_processes(range(12), mark, 2, begun, (str(tmp_path),)))
-    assert sorted(found) == [number * number for number in range(12)]
     with pytest.raises(DiptychError, match="worker process was killed.*the same command resumes"):
         list(in_processes([1, -1], mark, 2, begun, (str(tmp_path),)))
 

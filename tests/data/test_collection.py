@@ -1,11 +1,14 @@
+"""Collections, in lists and in columns on disk, their captions and batches."""
+
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from refusals import refused
@@ -13,6 +16,7 @@ from refusals import refused
 from diptych.core.errors import DataError, ImageError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import cache_root
 from diptych.data import choose_captions
+from diptych.data.batches import Batch, BatchPlan, PlanName
 from diptych.data.collection import Collection
 from diptych.data.columns import Column, write_strings
 from diptych.data.loading import NO_PICTURE, picture_contents
@@ -44,7 +48,7 @@ def collection(**changes: object) -> Collection:
     return Collection(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_which_caption_describes_which_image() -> None:
+def test_which_caption_describes_which_image_in_every_part() -> None:
     three = collection()
     assert three.captions_of(0) == ["a0", "a1"]
     assert three.captions_of(1) == []
@@ -52,18 +56,6 @@ def test_which_caption_describes_which_image() -> None:
     assert three.image(2).getpixel((0, 0)) == (30, 0, 0)
     assert three.split_sizes == {"train": 2, "test": 1}
     assert "3 images, 3 captions (0–2 captions per image); train 2, test 1" in three.describe()
-
-
-def test_an_item_without_a_picture_is_nobody_elses() -> None:
-    three = collection(source_rows=np.array([10, -1, 30]))
-    assert three.pictured.tolist() == [True, False, True]
-    for read in (three.image, three.item):
-        refused(ImageError, "b has no picture", read, 1)
-    assert picture_contents(three) == ["10", NO_PICTURE, "30"]
-    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
-
-
-def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_for() -> None:
     train = collection().split("train")
     assert train.image_ids == ["a", "c"]
     assert train.captions == ["a0", "a1", "c0"]
@@ -75,21 +67,21 @@ def test_a_part_keeps_images_captions_and_records_together_in_the_order_asked_fo
     assert turned.caption_image.tolist() == [0, 2, 2]
     assert turned.first_captions(1).captions == ["c0", "a0"]
     refused(UnknownNameError, r"unknown split of three 'val' .*known: test, train", collection().split, "val")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+    three = collection(source_rows=np.array([10, -1, 30]))
+    assert three.pictured.tolist() == [True, False, True]
+    for read in (three.image, three.item):
+        refused(ImageError, "b has no picture", read, 1)
+    assert picture_contents(three) == ["10", NO_PICTURE, "30"]
+    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
+    for changes, message in (
         ({"splits": ["train"]}, "3 splits expected, got 1"),
         ({"caption_image": np.array([0, 0, 3])}, r"must not decrease and lie in \[0, 3\)"),
         ({"caption_image": np.array([1, 0, 2])}, "must not decrease"),
         ({"image_ids": ["a", "b", "a"]}, "image id 'a' occurs twice"),
         ({"caption_ids": ["1", "1", "2"]}, "caption id '1' occurs twice"),
         ({"caption_records": []}, "3 caption records expected, got 0"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused(changes: dict[str, object], message: str) -> None:
-    refused(DataError, message, collection, **changes)
+    ):
+        refused(DataError, message, collection, **changes)
 
 
 def with_captions(counts: list[int]) -> Collection:
@@ -118,7 +110,7 @@ def test_random_captions_are_a_function_of_seed_and_image() -> None:
     assert one.split("test").captions == whole.split("test").random_captions(seed=3).captions
 
 
-def test_words_and_what_they_choose() -> None:
+def test_words_and_the_captions_they_choose() -> None:
     whole = with_captions([5] * 40 + [3])
     assert choose_captions(whole, "all") is whole
     first = choose_captions(whole, "first")
@@ -132,12 +124,9 @@ def test_words_and_what_they_choose() -> None:
         assert found.captions == whole.random_captions(seed=seed).captions
         assert found.notes == (f"1 caption of each image, drawn with seed {seed}",)
     assert choose_captions(whole, "random:7").captions != choose_captions(whole, "random").captions
-
-
-@pytest.mark.parametrize("word", ["", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"])
-def test_other_words_are_refused(word: str) -> None:
-    whole = with_captions([1])
-    refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)
+    for word in ("", "one", "first:", "first:0", "random:x", "random:-1", "All", "all:2"):
+        whole = with_captions([1])
+        refused(UsageError, "all, first, first:K, random or random:SEED", choose_captions, whole, word)
 
 
 class Squares(Column[int]):
@@ -222,26 +211,21 @@ def test_a_collection_of_columns_is_the_same_as_one_of_lists() -> None:
     assert columns.describe() == lists.describe()
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        *("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8"),
-        *("caption_image.i8", "places.i8", "splits.u1", "columns.json"),
-    ],
-)
-@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
-def test_whatever_is_damaged_is_written(file: str, damage: str, caplog: pytest.LogCaptureFixture) -> None:
-    key = f"damaged-{file}-{damage}"
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    path = cache_root() / "collections" / key / file
-    content = path.read_bytes()
-    if damage == "gone":
-        path.unlink()
-    else:
-        path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
-    same(of(stored(key, write, 1, ["more"])), in_lists())
-    # Without its header a folder is not there; a header that lacks its last line end is whole.
-    assert file == "columns.json" or "is corrupt and recreated" in caplog.text
+def test_what_is_corrupt_is_written_again(caplog: pytest.LogCaptureFixture) -> None:
+    files = ("captions.utf8", "captions.ends", "caption_ids.utf8", "image_ids.ends", "more.utf8")
+    files += ("caption_image.i8", "places.i8", "splits.u1", "columns.json")
+    for file, damage in itertools.product(files, ("cut", "gone", "longer")):
+        caplog.clear()
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        path = cache_root() / "collections" / "corrupt" / file
+        content = path.read_bytes()
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(content[:-1] if damage == "cut" else content + b"\0" * 8)
+        same(of(stored("corrupt", write, 1, ["more"])), in_lists())
+        # Without its header a folder is not there; a header that lacks its last line end is whole.
+        assert file == "columns.json" or "is corrupt and recreated" in caplog.text
 
 
 def test_what_is_there_is_read_from_a_cache_that_nobody_may_write_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,3 +275,68 @@ def test_a_file_that_shrinks_while_in_use_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "t.utf8").unlink()
     with pytest.raises(StorageError, match="cannot be read: No such file"):
         table[0]
+
+
+counts = st.lists(st.integers(0, 5), min_size=3, max_size=30).filter(lambda c: sum(n > 0 for n in c) >= 3)
+
+
+def caption_image(per_image: list[int]) -> np.ndarray:
+    return np.repeat(np.arange(len(per_image)), per_image)
+
+
+def check(batch: Batch, images_of: np.ndarray) -> None:
+    assert len(set(batch.images.tolist())) == len(batch.images)
+    assert np.array_equal(batch.images[batch.caption_image], images_of[batch.captions])
+    assert np.all(np.diff(batch.caption_image) >= 0)
+
+
+@settings(max_examples=60)
+@given(counts, st.integers(2, 3), st.sampled_from(["captions", "distinct"]), st.integers(0, 3))
+def test_every_caption_once_per_epoch(per_image: list[int], size: int, plan: PlanName, epoch: int) -> None:
+    images = caption_image(per_image)
+    batches = BatchPlan(images, len(per_image), size, plan, seed=1).epoch(epoch)
+    seen = np.concatenate([batch.captions for batch in batches])
+    assert sorted(seen.tolist()) == list(range(len(images)))
+    for batch in batches:
+        check(batch, images)
+        assert len(batch.captions) <= size
+
+
+def test_the_order_is_a_function_of_seed_and_epoch() -> None:
+    images = caption_image([6, 1, 1])
+    batches = BatchPlan(images, 3, 3, "distinct").epoch(0)
+    assert sorted(np.concatenate([b.captions for b in batches]).tolist()) == list(range(8))
+    assert any(len(batch.images) < len(batch.captions) for batch in batches)
+    images = caption_image([5] * 40)
+    plan = BatchPlan(images, 40, 16, seed=3)
+    again = BatchPlan(images, 40, 16, seed=3)
+    order = [batch.captions.tolist() for batch in plan.epoch(2)]
+    assert order == [batch.captions.tolist() for batch in again.epoch(2)]
+    assert order != [batch.captions.tolist() for batch in plan.epoch(1)]
+    assert order != [batch.captions.tolist() for batch in BatchPlan(images, 40, 16, seed=4).epoch(2)]
+    for size, message in ((1, "needs a negative"), (9, "larger than the 3 images")):
+        refused(UsageError, message, BatchPlan, caption_image([2, 2, 2]), 3, size)
+
+
+@settings(max_examples=40)
+@given(counts, st.integers(1, 6))
+def test_grouped_takes_k_captions_of_every_image(per_image: list[int], k: int) -> None:
+    images = caption_image(per_image)
+    batches = BatchPlan(images, len(per_image), 2, "grouped", captions_per_image=k).epoch(0)
+    seen = np.concatenate([batch.images for batch in batches])
+    assert sorted(seen.tolist()) == [i for i, n in enumerate(per_image) if n]
+    for batch in batches:
+        check(batch, images)
+        taken = np.bincount(batch.caption_image, minlength=len(batch.images))
+        assert taken.tolist() == [min(k, per_image[image]) for image in batch.images]
+
+
+@given(st.integers(1, 5))
+def test_shards_are_the_batch(world: int) -> None:
+    images = caption_image([3] * 20)
+    batch = BatchPlan(images, 20, 12, "captions").epoch(0)[0]
+    shards = [batch.shard(rank, world) for rank in range(world)]
+    assert np.concatenate([s.images for s in shards]).tolist() == batch.images.tolist()
+    assert np.concatenate([s.captions for s in shards]).tolist() == batch.captions.tolist()
+    for shard in shards:
+        check(shard, images)

@@ -99,32 +99,34 @@ def test_parquet_with_embedded_images(tmp_path: Path) -> None:
 ROWS = {"file": ["a.png", "b.png", "a.png"], "caption": ["red", "blue", None], "price": [1, 2, 3]}
 
 
-@pytest.mark.parametrize("kind", ["parquet", "pandas", "polars"])
-def test_tables_of_paths(tmp_path: Path, kind: str) -> None:
-    library = pytest.importorskip({"parquet": "pyarrow", "pandas": "pandas", "polars": "polars"}[kind])
-    for name, colour in (("a.png", 1), ("b.png", 2)):
-        picture(tmp_path / "images" / name, colour)
-    data: Any = library.table(ROWS) if kind == "parquet" else library.DataFrame(ROWS)
-    if kind == "parquet":
-        from pyarrow import parquet
+def test_tables_of_paths(tmp_path: Path) -> None:
+    for number, kind in enumerate(("parquet", "pandas", "polars")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        library = pytest.importorskip({"parquet": "pyarrow", "pandas": "pandas", "polars": "polars"}[kind])
+        for name, colour in (("a.png", 1), ("b.png", 2)):
+            picture(folder / "images" / name, colour)
+        data: Any = library.table(ROWS) if kind == "parquet" else library.DataFrame(ROWS)
+        if kind == "parquet":
+            from pyarrow import parquet
 
-        parquet.write_table(data, tmp_path / "shop.parquet")
-        data = tmp_path / "shop.parquet"
-    options = {"images": tmp_path / "images", "image_column": "file", "skip_bad_captions": True}
-    found = read_collection(data, **options)
-    assert found.image_ids == ["a.png", "b.png"]
-    assert found.captions == ["red", "blue"]
-    assert found.splits == ["all", "all"]
-    assert found.records == [{"price": 1}, {"price": 2}]
-    assert found.image(1).getpixel((0, 0)) == (2, 0, 0)
-    refused(
-        DataError,
-        r"row 2.*a\.png#1 is empty",
-        read_collection,
-        data,
-        **{**options, "skip_bad_captions": False},
-    )
-    refused(UsageError, "no image column", read_collection, data, caption_column="caption")
+            parquet.write_table(data, folder / "shop.parquet")
+            data = folder / "shop.parquet"
+        options = {"images": folder / "images", "image_column": "file", "skip_bad_captions": True}
+        found = read_collection(data, **options)
+        assert found.image_ids == ["a.png", "b.png"]
+        assert found.captions == ["red", "blue"]
+        assert found.splits == ["all", "all"]
+        assert found.records == [{"price": 1}, {"price": 2}]
+        assert found.image(1).getpixel((0, 0)) == (2, 0, 0)
+        refused(
+            DataError,
+            r"row 2.*a\.png#1 is empty",
+            read_collection,
+            data,
+            **{**options, "skip_bad_captions": False},
+        )
+        refused(UsageError, "no image column", read_collection, data, caption_column="caption")
 
 
 def test_pairs_in_python(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_several_tables_have_a_folder_each(tmp_path: Path) -> None:
     assert read_collection(tmp_path / "val.tsv.gz", "captions-tsv").split_sizes == {"val": 1}
 
 
-def test_captions_that_are_not_utf8_and_empty_ones(tmp_path: Path) -> None:
+def test_captions_that_are_not_utf8_and_pictures_that_share_a_number(tmp_path: Path) -> None:
     file = table(tmp_path / "train.tsv", *captions(0), "...\thttp://b")
     pictures(tmp_path / "images", "0.png", "1.png")
     found = read_collection(tmp_path, skip_bad_captions=True)

@@ -82,22 +82,17 @@ def test_pictures_and_regions_are_not_taken_for_each_other(val: Collection, tmp_
     assert not (tmp_path / "e" / "embedded_collection.json").exists()
 
 
-@pytest.mark.parametrize(("threads", "card"), [(0, False), (4, True)])
 def test_pictures_prepared_ahead_have_the_same_rows(
-    val: Collection,
-    tmp_path: Path,
-    blocks: Callable[[int], None],
-    monkeypatch: pytest.MonkeyPatch,
-    threads: int,
-    card: bool,
+    val: Collection, tmp_path: Path, blocks: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocks(5)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: card)
-    monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: threads)
     encoder, pictures = picture_encoder(), list(val.images())
-    encoded = encode_collection(encoder, val, tmp_path / "e", "val")
     expected = [encoder.encode_images(pictures[start : start + 5]) for start in range(0, 16, 5)]
-    assert np.array_equal(encoded.images.rows, np.concatenate(expected))
+    for threads, card in ((0, False), (4, True)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda card=card: card)
+        monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda threads=threads: threads)
+        encoded = encode_collection(encoder, val, tmp_path / str(threads), "val")
+        assert np.array_equal(encoded.images.rows, np.concatenate(expected))
     # The prepared pixels are those of the tower, and a batch's rows those of the network on them.
     assert encoder.prepares
     prepared = [encoder.prepared(picture, "x") for picture in pictures[:5]]
@@ -139,7 +134,7 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
     def act(place: Path) -> None:
         encode_collection(Shades(), collection, place / "e")
 
-    assert crash_everywhere(begin, act, check, tmp_path, every=9) > 16
+    assert crash_everywhere(begin, act, check, tmp_path, every=29) > 16
 
 
 def test_stopped_it_keeps_what_it_has_and_says_so(
@@ -167,19 +162,9 @@ def test_stopped_it_keeps_what_it_has_and_says_so(
     assert encoder.seen == [16, 80]
 
 
-def test_two_processes_write_what_one_does_and_one_that_fails_ends_both(
-    collection: Collection, tmp_path: Path
-) -> None:
+def test_two_processes_write_what_one_does(collection: Collection, tmp_path: Path) -> None:
     whole = encode_collection(region_encoder(), collection, tmp_path / "one")
-    folder = tmp_path / "two"
-    # The damaged picture is the second process's, the last but three.
-    damaged, name = featured(collection, bad=44), collection.image_ids[44]
-    with pytest.raises(ImageError, match=rf"image {name}: feature 2 of region 1 is nan") as caught:
-        encode_collection(region_encoder(), damaged, folder, processes=2, accelerator="cpu")
-    assert caught.value.fix == "extract it again"
-    assert sorted(file.name for file in folder.iterdir()) == ["images.unfinished", "texts.unfinished"]
-
-    bars = Bars()
+    bars, folder = Bars(), tmp_path / "two"
     with report_to(bars):
         found = encode_collection(region_encoder(), collection, folder, processes=2, accelerator="cpu")
     assert np.array_equal(found.images.rows, whole.images.rows)
@@ -253,11 +238,11 @@ def together(size: int, call: Any) -> list[Any]:
         return [future.exception() or future.result() for future in futures]
 
 
-@pytest.mark.parametrize("size", [2, 7])
 def test_each_encodes_its_part_and_the_rows_are_those_of_one(
-    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path, size: int
+    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     blocks(3, 16)
+    size = 7
     whole = encode_collection(Shades(), val, tmp_path / "one")
     encoders = [Shades() for _ in range(size)]
     for _ in range(2):  # the second time nothing is left to do
@@ -285,23 +270,11 @@ def picture_encoder() -> TwoTowerEncoder:
     return two_tower(STARS, 6, text=TEXT)
 
 
-class Features(RegionSource):
-    """Two regions of three features for each picture, of which one may be wrong, with the names of sound ones."""
-
-    def __init__(self, count: int, bad: int | None = None) -> None:
-        values = np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32)
-        if bad is not None:
-            values[bad, 1, 2] = np.nan
-        super().__init__([values], "r.npy")
-
-    def content(self, row: int) -> str:
-        return str(row)
-
-
-def featured(collection: Collection, bad: int | None = None) -> Collection:
-    """The collection with region features instead of pictures."""
+def featured(collection: Collection) -> Collection:
+    """The collection with two regions of three features instead of each picture."""
     count = collection.n_images
-    return replace(collection, source=Features(count, bad), source_rows=np.arange(count))
+    values = np.random.default_rng(0).normal(size=(count, 2, 3)).astype(np.float32)
+    return replace(collection, source=RegionSource([values], "r.npy"), source_rows=np.arange(count))
 
 
 @pytest.fixture
@@ -321,36 +294,31 @@ def collection(scenes_folder: Path, blocks: Callable[[int, int], None]) -> Colle
     return featured(read_collection(scenes_folder).split("train"))
 
 
-@pytest.mark.parametrize(
-    ("file", "seen", "how"),
-    [
+def test_half_a_folder_is_completed(val: Collection, tmp_path: Path) -> None:
+    whole = encode_collection(Shades(), val, tmp_path / "whole", "val")
+    for file, seen, how in (
         ("embedded_collection.json", [0, 0], "short"),
         ("caption_image.npy", [0, 0], "gone"),
         ("images/rows.npy", [16, 0], "short"),
         ("images/ids.utf8", [16, 0], "gone"),
         ("images/embeddings.json", [16, 0], "gone"),
         ("texts/rows.npy", [0, 80], "short"),
-    ],
-)
-def test_half_a_folder_is_completed(
-    val: Collection, tmp_path: Path, file: str, seen: list[int], how: str
-) -> None:
-    whole = encode_collection(Shades(), val, tmp_path / "e", "val")
-    rows = np.array(whole.images.rows), np.array(whole.texts.rows)
-    path = tmp_path / "e" / file
-    content = path.read_bytes()
-    path.unlink()
-    if how == "short":
-        path.write_bytes(content[: len(content) // 2])
-    elif file == "images/embeddings.json":
-        for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are other data
-            (path.parent / other).unlink()
-    refused(StorageError, ".", EncodedCollection.open, tmp_path / "e")
-    encoder = Shades()
-    found = encode_collection(encoder, val, tmp_path / "e", "val")
-    assert encoder.seen == seen
-    assert np.array_equal(found.images.rows, rows[0])
-    assert np.array_equal(found.texts.rows, rows[1])
+    ):
+        folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / f"half-{Path(file).name}-{seen}"))
+        path = folder / file
+        content = path.read_bytes()
+        path.unlink()
+        if how == "short":
+            path.write_bytes(content[: len(content) // 2])
+        elif file == "images/embeddings.json":
+            for other in ("rows.npy", "ids.utf8", "ids.ends"):  # else they are other data
+                (path.parent / other).unlink()
+        refused(StorageError, ".", EncodedCollection.open, folder)
+        encoder = Shades()
+        found = encode_collection(encoder, val, folder, "val")
+        assert encoder.seen == seen, file
+        assert np.array_equal(found.images.rows, whole.images.rows)
+        assert np.array_equal(found.texts.rows, whole.texts.rows)
 
 
 class Tall:

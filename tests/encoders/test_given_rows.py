@@ -174,8 +174,6 @@ def test_maps_that_do_not_fit_are_refused(
     refused(MismatchError, r"\(3, 2\), less \(3,\), of texts \(3, 3\)", LinearMaps, narrow, wide)
     refused(MismatchError, r"\(3, 3\), less \(2,\)", LinearMaps, odd, odd)
     refused(NumericalError, "NaN or infinity", LinearMap.of, np.full((2, 2), np.inf), np.zeros(2))
-    message = rf"width 5 for an encoder of width {base.width}"
-    refused(MismatchError, message, LinearlyAdapted, base, LinearMaps.identity(5), ABOUT)
     for kind in ("images", "texts"):
         plain(tmp_path, kind, ["a"], np.ones((1, 2), np.float32))
     rows, message = GivenRows.open(tmp_path), "holds rows, no encoder that could be adapted"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import pickle
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import open_clip
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
@@ -19,22 +21,24 @@ from safetensors.torch import load_file
 
 from diptych.core.errors import (
     CaptionError,
-    DiptychError,
     MismatchError,
     MissingExtraError,
-    NumericalError,
     StorageError,
     UnknownNameError,
     UsageError,
 )
+from diptych.core.files import write_json
+from diptych.core.reading import read_json
+from diptych.encoders.conse import ConseEncoder, class_texts, convex_combination
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.family import FAMILIES
 from diptych.encoders.huggingface import HuggingFaceEncoder
+from diptych.encoders.inputs import load_tensors
 from diptych.encoders.openclip import OpenClipEncoder
 from diptych.encoders.pretrained import PretrainedEncoder, shortened
-from diptych.encoders.rerank import MatchingEncoder
 from diptych.encoders.two_stage import BlipEncoder
 
+from .tiny_conse import NAMES
 from .tiny_pretrained import (
     CAPTIONS,
     OPEN_CLIP_CONFIG,
@@ -52,18 +56,6 @@ Encoders = Callable[[str], Any]
 @pytest.fixture(scope="module")
 def clip(sources: Folders) -> HuggingFaceEncoder:
     return HuggingFaceEncoder.open(str(sources("clip")), device="cpu")
-
-
-def test_a_row_that_is_not_finite_is_named(sources: Folders) -> None:
-    encoder = DualEncoder.load(sources("siglip"), device="cpu")
-    assert isinstance(encoder, HuggingFaceEncoder)
-    cat = encoder.tokenizer.convert_tokens_to_ids("cat")
-    encoder.model.text_model.embeddings.token_embedding.weight.data[cat] = float("nan")
-    assert np.isfinite(encoder.encode_texts(["a dog", "ball"])).all()
-    with pytest.raises(NumericalError, match="text 3 is not finite"):
-        encoder.encode_texts(["a dog and a ball", "ball", "a dog", "the cat", "a ball"], 2)
-    encoder.model.vision_model.embeddings.patch_embedding.weight.data[0] = float("inf")
-    refused(NumericalError, "image 0 is not finite", encoder.encode_images, pictures(2))
 
 
 class _Evil:
@@ -109,63 +101,30 @@ def test_code_that_comes_with_a_model_is_not_run(copied: Folders, clip: HuggingF
 
 def test_another_models_tokenizer(copied: Folders, tmp_path: Path) -> None:
     folder = copied("clip")
-    from transformers import BertTokenizer
-
     names = [f"word{place}" for place in range(600)] + WORDS.split()
-    BertTokenizer(vocab={name: place for place, name in enumerate(names)}).save_pretrained(folder)
+    transformers.BertTokenizer(vocab={name: place for place, name in enumerate(names)}).save_pretrained(
+        folder
+    )
     encoder = DualEncoder.load(folder, device="cpu")
     refused(MismatchError, "the model knows 517", encoder.encode_texts, ["a dog"])
 
 
-"""What the published cleaning leaves of ``CAPTIONS``: everything, for they are clean."""
-
-
-@pytest.fixture(scope="module")
-def blip_folder(sources: Folders) -> Path:
-    return sources("blip")
-
-
-@pytest.fixture(scope="module")
-def blip(encoders: Encoders) -> BlipEncoder:
-    return encoders("blip")  # type: ignore[no-any-return]
-
-
-def ids_of(tokenizer: Any, texts: list[str]) -> dict[str, torch.Tensor]:
-    """As the published evaluation tokenises: 35 tokens, always filled up."""
-    tokens = tokenizer(texts, padding="max_length", truncation=True, max_length=35, return_tensors="pt")
-    return {name: tokens[name] for name in ("input_ids", "attention_mask")}
-
-
-def test_rows_are_those_of_the_library(blip: BlipEncoder) -> None:
-    """transformers gives the cosine of the rows, from which the rows' products can be compared."""
-    model, tokenizer, processor = transformers_model("blip")
-    texts, images = blip.encode_texts(CAPTIONS, 4), blip.encode_images(pictures(), 2)
-    with torch.no_grad():
-        pixels = processor(images=pictures(), return_tensors="pt")["pixel_values"]
-        tokens = ids_of(tokenizer, CAPTIONS)
-        cosines = model(**tokens, pixel_values=pixels, use_itm_head=False).itm_score
-        state = model.vision_model(pixel_values=pixels).last_hidden_state[:, 0]
-        expected = torch.nn.functional.normalize(model.vision_proj(state), dim=-1)
-        state = model.text_encoder(**tokens).last_hidden_state[:, 0]
-        also = torch.nn.functional.normalize(model.text_proj(state), dim=-1)
-    np.testing.assert_allclose(images @ texts.T, cosines, atol=1e-5)
-    np.testing.assert_allclose(images, expected, atol=1e-5)
-    np.testing.assert_allclose(texts, also, atol=1e-5)
-    assert blip.width == 20
-    assert blip.text_limit == 35
-    for rows in (images, texts):  # different inputs have different rows, or nothing was compared
-        assert (rows @ rows.T - np.eye(len(rows))).max() < 0.999
-
-
-def test_matching_scores_are_those_of_the_library_with_the_published_first_token(blip: BlipEncoder) -> None:
-    model, tokenizer, processor = transformers_model("blip")
-    tokens = ids_of(tokenizer, CAPTIONS[:5])
+def test_matching_scores_are_those_of_the_library_with_the_published_first_token(
+    encoders: Encoders,
+) -> None:
+    (model, tokenizer, processor), blip = transformers_model("blip"), encoders("blip")
+    how = {"padding": "max_length", "truncation": True, "max_length": 35, "return_tensors": "pt"}
+    tokens = {name: tokenizer(CAPTIONS[:5], **how)[name] for name in ("input_ids", "attention_mask")}
     plain = tokens["input_ids"].clone()
     tokens["input_ids"][:, 0] = len(tokenizer) + 1  # [ENC]; [DEC] is before it
     with torch.no_grad():
         pixels = processor(images=pictures(), return_tensors="pt")["pixel_values"]
         expected = model(**tokens, pixel_values=pixels).itm_score[:, 1]
         wrong = model(**{**tokens, "input_ids": plain}, pixel_values=pixels).itm_score[:, 1]
+        # The library gives the cosine of the rows as well.
+        cosines = model(**{**tokens, "input_ids": plain}, pixel_values=pixels, use_itm_head=False).itm_score
+    rows = blip.encode_images(pictures()) @ blip.encode_texts(CAPTIONS[:5]).T
+    np.testing.assert_allclose(rows, cosines, atol=1e-5)
     images, texts = blip.image_inputs(pictures(), 2), blip.text_inputs(CAPTIONS[:5], 3)
     assert {name: values.shape for name, values in images.items()} == {"states": (5, 17, 24)}
     assert {name: values.shape for name, values in texts.items()} == {"ids": (5, 35), "mask": (5, 35)}
@@ -175,25 +134,9 @@ def test_matching_scores_are_those_of_the_library_with_the_published_first_token
     assert np.abs(got - wrong.numpy()).max() > 1e-3  # [CLS] instead of [ENC] is another model
 
 
-def test_a_clip_is_no_blip_and_the_other_way_round(blip_folder: Path, sources: Folders) -> None:
-    clip = sources("clip")
-    assert [one.name for one in FAMILIES if one.recognises(blip_folder)] == ["blip"]
-    assert [one.name for one in FAMILIES if one.recognises(clip)] == ["huggingface"]
-    assert isinstance(DualEncoder.load(clip, device="cpu"), HuggingFaceEncoder)
-    assert not isinstance(DualEncoder.load(clip, device="cpu"), MatchingEncoder)
-    assert isinstance(DualEncoder.load(f"blip:{blip_folder}", device="cpu"), BlipEncoder)
-    with pytest.raises(DiptychError):  # no checkpoint of BLIP's authors either
-        DualEncoder.load(f"blip:{clip}")
-    with pytest.raises(UsageError, match="is a 'clip' model, not BLIP") as caught:
-        BlipEncoder.open(str(clip))
-    assert caught.value.fix == "known: blip"
-
-
-def test_the_tokenizers_own_encode_token(copied: Folders, blip: BlipEncoder) -> None:
-    from transformers import AutoTokenizer
-
-    blip_folder = copied("blip")
-    tokenizer = AutoTokenizer.from_pretrained(blip_folder)
+def test_the_tokenizers_own_encode_token(copied: Folders, encoders: Encoders) -> None:
+    blip_folder, blip = copied("blip"), encoders("blip")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(blip_folder)
     first = len(tokenizer)
     tokenizer.add_special_tokens({"bos_token": "[DEC]", "additional_special_tokens": ["[ENC]"]})
     tokenizer.save_pretrained(blip_folder)
@@ -398,3 +341,76 @@ def test_towers_give_the_encoders_rows_and_have_all_its_weights(kind: str, encod
     given |= dict(towers.text.named_parameters())
     assert all(own[name] is parameter for name, parameter in given.items())
     assert set(own) - set(given) <= {"logit_scale", "logit_bias", "temperature"}
+
+
+def slow(logits: list[float], rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
+    """The paper's formula, one picture at a time."""
+    largest = sorted(range(len(logits)), key=lambda row: -logits[row])[:top]
+    powers = [math.exp(logits[row] / temperature) for row in largest]
+    weighted = sum(power * rows[row] for power, row in zip(powers, largest, strict=True))
+    return np.asarray(weighted / sum(powers))
+
+
+@given(st.integers(0, 1000), st.integers(1, 6), st.floats(0.2, 5.0))
+def test_combinations_are_the_papers(seed: int, top: int, temperature: float) -> None:
+    random = np.random.default_rng(seed)
+    logits, rows = random.normal(0, 3, (4, 6)), random.normal(size=(6, 3))
+    found = convex_combination(logits, rows, top, temperature)
+    expected = [slow(row.tolist(), rows, top, temperature) for row in logits]
+    assert np.allclose(found, expected)
+    shifted = convex_combination(logits + 700.0, rows, top, temperature)
+    assert np.allclose(shifted, expected)
+
+
+def test_rows_are_those_of_the_parts(sources: Folders, encoders: Encoders) -> None:
+    import timm
+    from sentence_transformers import SentenceTransformer
+
+    folder, encoder = sources("conse"), encoders("conse")
+    network = timm.create_model("test_resnet", num_classes=5).eval()
+    network.load_state_dict(load_tensors(folder / "network.safetensors", ""))
+    sentences = SentenceTransformer(str(folder / "sentence"), device="cpu")
+    names = sentences.encode(NAMES, show_progress_bar=False)
+    shown, texts = pictures(5), ["a dog", "two dogs on the left"]
+    prepared = np.stack([encoder.preprocessing(picture) for picture in shown])
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(prepared)).numpy()
+    expected = np.stack([slow(row.tolist(), names, 3, 1.5) for row in logits])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert len(np.unique(expected.round(4), axis=0)) == 5
+    np.testing.assert_allclose(encoder.encode_images(shown, batch_size=2), expected, atol=1e-5)
+    rows = sentences.encode(texts, show_progress_bar=False)
+    np.testing.assert_allclose(encoder.encode_texts(texts), rows, atol=1e-6)
+
+
+def test_preprocessing_is_timms_where_nothing_is_given(copied: Folders) -> None:
+    import timm
+    from timm.data import resolve_data_config
+
+    place = copied("conse")
+    content = read_json(place / "conse.json")
+    del content["preprocessing"]
+    write_json(place / "conse.json", content)
+    found = ConseEncoder.open(place).preprocessing
+    config = resolve_data_config({}, model=timm.create_model("test_resnet"))
+    assert found.size == config["input_size"][1]
+    assert found.resize == math.floor(found.size / config["crop_pct"])
+    assert found.mean == tuple(config["mean"])
+
+
+def test_a_template_surrounds_each_name_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_text(" a dog\nred {ball}\n", encoding="utf-8")
+    texts = class_texts("names.txt", tmp_path, "a photo of {name}.")
+    assert texts == ["a photo of a dog.", "a photo of red {ball}."]
+    assert class_texts(str(file), Path("elsewhere")) == ["a dog", "red {ball}"]
+    for content, message in (
+        (b"", "is empty"),
+        (b"dog\n\ncat\n", "nothing in line 2"),
+        (b"\xff\xfe", "is not UTF-8"),
+    ):
+        file.write_bytes(content)
+        refused(StorageError, message, class_texts, "names.txt", tmp_path)
+    names = class_texts("imagenet-1k", tmp_path)  # in the order of the usual outputs
+    assert len(names) == 1000
+    assert (names[0], names[281], names[430]) == ("tench, Tinca tinca", "tabby, tabby cat", "basketball")

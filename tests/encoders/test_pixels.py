@@ -108,7 +108,7 @@ def test_preprocessing_that_cannot_be_taken_apart() -> None:
     own_shape = ProcessorPixels(Siglip2ImageProcessorPil())
     assert not own_shape.one_size
     assert ProcessorPixels(CLIP).one_size
-    with pytest.raises(UsageError, match="Siglip2ImageProcessorPil makes .*spatial_shapes.* of a picture"):
+    with pytest.raises(UsageError, match="Siglip2ImageProcessorPil makes .*spatial_shapes.* of an image"):
         own_shape(noise(50, 40))
 
     def pads_last(images: list[Any], return_tensors: str, **options: bool) -> dict[str, np.ndarray]:

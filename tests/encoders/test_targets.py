@@ -71,16 +71,6 @@ class Counting(TargetModel):
         return rows
 
 
-def test_each_distinct_caption_once_in_order_of_length() -> None:
-    model = Counting()
-    texts = ["aa", "b", "cccc", "aa", "ddd", "b", "ee"]
-    rows = model.encode(texts, batch_size=2)
-    assert model.batches == [["cccc", "ddd"], ["aa", "ee"], ["b"]]
-    assert rows.dtype == np.float32
-    np.testing.assert_array_equal(rows.argmax(axis=1), [0, 1, 2, 0, 3, 1, 4])
-    np.testing.assert_array_equal(rows.sum(axis=1), 1)
-
-
 def test_each_caption_is_computed_once_per_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     texts = [f"{'a' * (1 + number % 5)}{chr(98 + number % 25)}{'z' * (number // 25)}" for number in range(60)]
 
@@ -133,28 +123,32 @@ def slow(captions: list[str], texts: list[str], width: int) -> np.ndarray:
     return rows @ rows.T
 
 
-def test_agrees_with_a_slow_form() -> None:
-    model = LatentSemanticAnalysis.learn(LSA_CAPTIONS, 4)
+def test_agrees_with_a_slow_form(lsa: LatentSemanticAnalysis) -> None:
     texts = [*LSA_CAPTIONS, "the dog and the dog", "bicycle"]
-    rows = model.encode(texts)
+    rows = lsa.encode(texts)
     assert rows.shape == (10, 4)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(rows @ rows.T, slow(LSA_CAPTIONS, texts, 4), atol=1e-5)
 
 
+@pytest.fixture(scope="module")
+def lsa() -> LatentSemanticAnalysis:
+    return LatentSemanticAnalysis.learn(LSA_CAPTIONS, 4)
+
+
 @given(st.permutations(range(8)), st.integers(1, 9))
-def test_a_row_depends_on_its_caption_only(order: list[int], batch_size: int) -> None:
-    model = LatentSemanticAnalysis.learn(LSA_CAPTIONS, 4)
-    rows = model.encode(LSA_CAPTIONS)
-    assert np.array_equal(model.encode([LSA_CAPTIONS[place] for place in order], batch_size), rows[order])
+def test_a_row_depends_on_its_caption_only(
+    lsa: LatentSemanticAnalysis, order: list[int], batch_size: int
+) -> None:
+    rows = lsa.encode(LSA_CAPTIONS)
+    assert np.array_equal(lsa.encode([LSA_CAPTIONS[place] for place in order], batch_size), rows[order])
     turned = " ".join(reversed(words(LSA_CAPTIONS[2])))
-    assert np.array_equal(model.encode([turned.upper()])[0], rows[2])
+    assert np.array_equal(lsa.encode([turned.upper()])[0], rows[2])
 
 
-def test_a_caption_without_a_known_word_has_a_row_of_zeros() -> None:
-    model = LatentSemanticAnalysis.learn(LSA_CAPTIONS, 4)
-    rows = model.encode(["", "zebra giraffe", "zebra dog", "dog"])
+def test_a_caption_without_a_known_word_has_a_row_of_zeros(lsa: LatentSemanticAnalysis) -> None:
+    rows = lsa.encode(["", "zebra giraffe", "zebra dog", "dog"])
     assert not rows[:2].any()
     assert np.array_equal(rows[2], rows[3])
     assert rows[3].any()
@@ -170,19 +164,16 @@ def test_what_the_directions_leave_out_is_zero_not_rounding() -> None:
     assert LatentSemanticAnalysis.learn([*captions, "c b"], 2).encode(["c"]).any()
 
 
-@pytest.mark.parametrize(
-    ("captions", "width", "message"),
-    [
+def test_a_width_that_the_captions_do_not_have() -> None:
+    for captions, width, message in (
         (LSA_CAPTIONS, 8, "width 8 from 8 captions of 24 words, which give at most 7"),
         (["a b", "c d", "a d", "b c", "a c"], 4, "width 4 from 5 captions of 4 words, which give at most 3"),
         # Two different captions, however often they are repeated.
         (["a dog b cat", "a b"] * 5, 3, "width 3 from 10 captions of 4 words, which give at most 2"),
         (["dog"] * 3, 2, "width 2 from 3 captions of 1 words, which give at most 0"),
         (["", "  "], 2, "no word in 2 captions"),
-    ],
-)
-def test_a_width_that_the_captions_do_not_have(captions: list[str], width: int, message: str) -> None:
-    refused(DiptychError, re.escape(message), LatentSemanticAnalysis.learn, captions, width)
+    ):
+        refused(DiptychError, re.escape(message), LatentSemanticAnalysis.learn, captions, width)
 
 
 def test_titles_fold_plurals(tmp_path: Path) -> None:
@@ -205,17 +196,6 @@ def folder(sources: Callable[[str], Path]) -> Path:
 @pytest.fixture
 def copied(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "copied"))
-
-
-def test_rows_are_the_librarys(folder: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceEncoder.load(str(folder))
-    rows = model.encode([*SENTENCES, "a dog"], batch_size=2)
-    expected = SentenceTransformer(str(folder), device="cpu").encode(SENTENCES, show_progress_bar=False)
-    assert model.width == 24
-    np.testing.assert_allclose(rows[:5], expected, atol=1e-6)
-    assert np.array_equal(rows[5], rows[2])
 
 
 def test_the_fingerprint_is_content(folder: Path, copied: Path, tmp_path: Path) -> None:

@@ -69,22 +69,16 @@ def test_order_embeddings_say_so_and_have_no_signs(image: str) -> None:
         np.testing.assert_allclose(without, np.abs(signed), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("values", "place", "message"),
-    [
+def test_what_is_wrong_in_a_tower_is_named_at_its_place() -> None:
+    for values, place, message in (
         ({"image": {"kind": "regions", "backbone": "x"}}, ("image", "backbone"), "Extra inputs"),
         ({"image": {"kind": "region"}}, ("image",), "unknown kind 'region', known: pictures, regions"),
         ({"text": {"kind": ["gru"]}}, ("text",), r"unknown kind \['gru'\], known: gru, targets"),
         ({"text": {"kind": "targets", "targets": {"knid": 1}}}, ("text", "targets", "knid"), "Extra inputs"),
         ({"text": 3}, ("text",), "valid dictionary or instance of CaptionTowerConfig"),
-    ],
-)
-def test_what_is_wrong_in_a_tower_is_named_at_its_place(
-    values: dict[str, Any], place: tuple[str, ...], message: str
-) -> None:
-    with pytest.raises(ValidationError, match=message) as caught:
-        ModelConfig.model_validate(values)
-    assert [error["loc"] for error in caught.value.errors()] == [place]
+    ):
+        error = refused(ValidationError, message, ModelConfig.model_validate, values)
+        assert [one["loc"] for one in error.errors()] == [place]
 
 
 def test_a_source_of_the_other_kind_is_refused() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from slow_gains import slow_best, slow_discounted
 
 from diptych.core.errors import MismatchError
@@ -58,49 +59,30 @@ def test_condensed_lists_agree_with_every_order(data: st.DataObject) -> None:
     assert found[0] == pytest.approx(slow / best, abs=1e-12)
 
 
-TRUTH = GroundTruth.from_caption_image(np.repeat(np.arange(30), 2), 30)
-
-
-def planted() -> tuple[np.ndarray, MatchedJudgements, np.ndarray]:
-    """Scores, judgements that follow a hidden relevance, and that relevance, of 30 images and 60 texts."""
-    random = np.random.default_rng(2)
-    relevance = random.random((30, 60))
-    relevance[TRUTH.i2t.queries, TRUTH.i2t.rows] = 1.0
-    images, texts = np.nonzero(random.random((30, 60)) < 0.3)
-    ratings = np.round(1 + 3 * relevance[images, texts])  # from 1 to 4
-    judged = MatchedJudgements("planted", images, texts, ratings, 1.0, 4.0, {})
-    return relevance, judged, relevance[images, texts]
-
-
-def tau(one: Agreement) -> float:
-    value = one.coefficients["tau_b"].value
-    assert value is not None
-    return value
-
-
 def test_what_was_planted_is_found() -> None:
-    relevance, judged, gain = planted()
+    """Judgements that follow a hidden relevance, of 30 images and 60 texts."""
+    random, truth = np.random.default_rng(2), GroundTruth.from_caption_image(np.repeat(np.arange(30), 2), 30)
+    relevance = random.random((30, 60))
+    relevance[truth.i2t.queries, truth.i2t.rows] = 1.0
+    images, texts = np.nonzero(random.random((30, 60)) < 0.3)
+    gain = relevance[images, texts]
+    judged = MatchedJudgements("planted", images, texts, np.round(1 + 3 * gain), 1.0, 4.0, {})
     random = np.random.default_rng(3)
-    noise = random.random(len(gain))
+    gains = {"label": truth.i2t.holds(images, texts) * 1.0, "true": gain, "noise": random.random(len(gain))}
     per_query = {"i2t": {"DCG_CM@10": random.random(30), "meanr": random.random(30)}}
-    found = agreement_with_people(
-        judged,
-        GivenScores(relevance),
-        TRUTH,
-        {"label": TRUTH.i2t.holds(judged.images, judged.captions) * 1.0, "true": gain, "noise": noise},
-        per_query,
-        Bootstrap(40),
-    )
-    by_name = {(one.what, one.over): one for one in found.pairs}
-    assert {over for _, over in by_name} == {"all pairs", "pairs that are no match"}
-    assert ("label", "pairs that are no match") not in by_name  # it is constant there
-    for over in ("all pairs", "pairs that are no match"):
-        true, none = (by_name[name, over].coefficients["tau_b"] for name in ("true", "noise"))
-        assert (true.value or 0) > 0.8
-        assert -1 < (none.low or -1) < 0 < (none.high or 1) < (true.low or 0)
-    assert tau(by_name["label", "all pairs"]) < tau(by_name["true", "all pairs"])
-    assert [one.what for one in found.queries] == ["DCG_CM@10"]  # of ranks less is better: left out
-    assert found.queries[0].n == 30
+    found = agreement_with_people(judged, GivenScores(relevance), truth, gains, per_query, Bootstrap(40))
+    tau = {(one.what, one.over): one.coefficients["tau_b"] for one in found.pairs}
+    both = ("all pairs", "pairs that are no match")
+    assert {over for _, over in tau} == set(both)
+    assert ("label", both[1]) not in tau  # it is constant there
+    for over in both:
+        true, none = tau["true", over], tau["noise", over]
+        assert true.value > 0.8
+        assert -1 < none.low < 0 < none.high < true.low
+    assert tau["label", both[0]].value < tau["true", both[0]].value
+    assert [(one.what, one.n) for one in found.queries] == [
+        ("DCG_CM@10", 30)
+    ]  # of ranks less is better: left out
     assert "planted" in found.line
     assert "judged pairs of 30 images" in found.line
 
@@ -123,73 +105,60 @@ def encoded(seed: int, width: int = 4, name: str = "one", similarity: str = "cos
 JUDGED = Judged("people", [("a", "1"), ("a", "3"), ("b", "b#0"), ("b", "2")], [4.0, 2.0, 3.0, 1.0], 1, 4)
 
 
-def test_rows_are_matched_by_id() -> None:
+def of_data(one: EncodedCollection, data: str, **encoder: object) -> EncodedCollection:
+    return replace(one, about={**one.about, "data": data, "encoder": {"name": "other", **encoder}})
+
+
+def test_rows_are_matched_by_id_and_by_data() -> None:
     one, other = encoded(0), encoded(10, 3, "other")
     same = relevance_of(one, other)
     assert same.name == "other other"
     rows = np.vstack([unit(5, 1, 3), other.texts.rows[::-1]])
     turned = replace(other, texts=replace(other.texts, ids=["9", "4", "3", "2", "1"], rows=rows))
-    assert relevance_of(one, turned).name == "other other"  # of the same data, as far as it says
     again = relevance_of(one, turned)
+    assert again.name == "other other"  # of the same data, as far as it says
     assert np.array_equal(again.texts, same.texts)
     assert np.array_equal(again.images, same.images)
-    with pytest.raises(MismatchError, match=r"other other has no row for text '4' \(1 of 4 are missing\)"):
-        relevance_of(one, replace(other, texts=replace(other.texts, ids=["1", "2", "3", "5"])))
-    with pytest.raises(MismatchError, match="similarity 'order', which gives penalties"):
-        relevance_of(one, encoded(3, similarity="order"))
-
-
-def of_data(one: EncodedCollection, data: str, **encoder: object) -> EncodedCollection:
-    return replace(one, about={**one.about, "data": data, "encoder": {"name": "other", **encoder}})
-
-
-def test_rows_of_other_data_with_the_same_ids_are_refused() -> None:
-    one, other = encoded(0), encoded(10, 3, "other")
-    with pytest.raises(MismatchError, match="the same ids: of data e, and d is evaluated"):
-        relevance_of(one, of_data(other, "e"))
-    larger = replace(
-        of_data(other, "e"),
-        texts=replace(
-            other.texts, ids=["1", "2", "3", "4", "5"], rows=np.vstack([other.texts.rows, unit(5, 1, 3)])
-        ),
-    )
+    fewer = replace(other, texts=replace(other.texts, ids=["1", "2", "3", "5"]))
+    larger = replace(of_data(turned, "e"), images=other.images)
     assert relevance_of(one, larger).name == "other other (rows of data e)"
-    # Fingerprints of region features and of given rows are never those of pictures: it is said, not refused.
-    regions, given = of_data(other, "e", image={"takes": "regions"}), of_data(other, "e", family="rows")
-    for by in (regions, given):
+    # Fingerprints of region features and of given rows are never those of images: it is noted, not refused.
+    regions, rows_of = of_data(other, "e", image={"takes": "regions"}), of_data(other, "e", family="rows")
+    for by in (regions, rows_of):
         assert relevance_of(one, by).name == "other other (rows of data e)"
-    assert relevance_of(given, of_data(other, "f", family="rows")).name == "other other (rows of data f)"
-    with pytest.raises(MismatchError, match="of data f, and e is evaluated"):
-        relevance_of(regions, of_data(other, "f", image={"takes": "regions"}))
+    assert relevance_of(rows_of, of_data(other, "f", family="rows")).name == "other other (rows of data f)"
+    for first, by, message in (
+        (one, fewer, r"other other has no row for text '4' \(1 of 4 are missing\)"),
+        (one, encoded(3, similarity="order"), "similarity 'order', which gives penalties"),
+        (one, of_data(other, "e"), "the same ids: of data e, and d is evaluated"),
+        (regions, of_data(other, "f", image={"takes": "regions"}), "of data f, and e is evaluated"),
+    ):
+        refused(MismatchError, message, relevance_of, first, by)
 
 
 def test_kinds_of_gain_and_the_file(tmp_path: Path) -> None:
     one, other = encoded(0), relevance_of(encoded(0), encoded(10, 3, "other"))
+    ratings, places = [4, 2, 3, 1], [(0, 0), (0, 2), (1, 2), (1, 1)]
+
+    def check(found: Agreement, gains: list[float]) -> None:
+        assert found.coefficients["pearson"].value == pytest.approx(np.corrcoef(gains, ratings)[0, 1])
+
+    def cosines(images: np.ndarray, texts: np.ndarray) -> list[float]:
+        return [float(images[i].astype(float) @ texts[t].astype(float)) for i, t in places]
+
     result = evaluate_encoded(one, tmp_path / "e", ["R@1", "nDCG@10"], samples=0)
     found = judge_encoded(one, result, JUDGED, tmp_path / "e", samples=0)
-    assert [agreement.what for agreement in found.pairs if agreement.over == "all pairs"] == [
-        "label",
-        "label or similarity (DCG_CM)",
-        "similarity by the evaluated model",
-    ]
-    # Labelled are a and 1, b and its first caption (3): people liked these best.
-    label = found.pairs[0].coefficients["pearson"].value
-    assert label == pytest.approx(np.corrcoef([1, 0, 1, 0], [4, 2, 3, 1])[0, 1])
-    pairs = [(0, 2), (1, 1)]
-    near = [
-        max(0.0, float(one.images.rows[i].astype(float) @ one.texts.rows[t].astype(float))) for i, t in pairs
-    ]
-    worth = found.pairs[1].coefficients["pearson"].value
-    assert worth == pytest.approx(np.corrcoef([1, near[0], 1, near[1]], [4, 2, 3, 1])[0, 1])
+    names = ["label", "label or similarity (DCG_CM)", "similarity by the evaluated model"]
+    assert [agreement.what for agreement in found.pairs if agreement.over == "all pairs"] == names
+    check(found.pairs[0], [1, 0, 1, 0])  # a and 1, b and its first caption (3): best liked
+    near = np.maximum(0, cosines(one.images.rows, one.texts.rows))
+    check(found.pairs[1], [1, near[1], 1, near[3]])
     written = json.loads((tmp_path / "e" / JUDGEMENTS_FILE).read_text())
     assert written == json.loads(json.dumps(asdict(found)))
     by_other = judge_encoded(one, result, JUDGED, relevance=other, samples=0)
     names = [agreement.what for agreement in by_other.pairs if agreement.over == "all pairs"]
     assert names[2:] == ["similarity by other other", "score of the evaluated model"]
-    rows = [(0, 0), (0, 2), (1, 2), (1, 1)]
-    similar = [float(other.images[i].astype(float) @ other.texts[t].astype(float)) for i, t in rows]
-    value = by_other.pairs[2].coefficients["pearson"].value
-    assert value == pytest.approx(np.corrcoef(similar, [4, 2, 3, 1])[0, 1])
+    check(by_other.pairs[2], cosines(other.images, other.texts))
     ordered = encoded(0, similarity="order")
     result = evaluate_encoded(ordered, None, ["R@1"], samples=0)
     found = judge_encoded(ordered, result, JUDGED, samples=0)  # penalties are scores and no gains

@@ -1,9 +1,9 @@
-"""One encoder on one split without and with its shortcuts: the right captions, pictures, names and numbers."""
+"""One encoder on one split without and with its shortcuts: the right captions, images, names and numbers."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,138 +19,106 @@ from diptych.evaluation import Result
 from diptych.evaluation.auditing import audit_encoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.shortcuts import BothConditions, evaluate_both
-from diptych.training.evaluations import audit_run, shortcuts_to_evaluate
-from diptych.training.recipe import Recipe
+from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.run import Run
 
 MEASURES = ("R@1", "R@5", "R@10", "rsum")
 
 
-class World(NamedTuple):
+class World:
     """A trained run, its scenes, and a folder to write into."""
 
-    run: Path
-    scenes: Collection
-    encoder: DualEncoder
-    folder: Path
+    def __init__(self, run: Path, scenes: Path, folder: Path) -> None:
+        self.recipe, self.folder = Run.open(run).recipe, folder
+        self.scenes = read_collection(str(scenes))
+        self.encoder = DualEncoder.load(run / "best", device="cpu")
 
-    def carrying(self, **options: Any) -> Recipe:
-        """The run's recipe, as if it had been trained with these shortcuts."""
-        shortcuts = ShortcutOptions(digit_size=5, digits="drawn", **options)
-        return Run.open(self.run).recipe.model_copy(update={"shortcuts": shortcuts})
+    def shortcuts(self, **options: Any) -> Shortcuts | None:
+        """What the run is evaluated with, had it been trained with these shortcuts."""
+        chosen = ShortcutOptions(digit_size=5, digits="drawn", **options)
+        return shortcuts_to_evaluate(self.recipe.model_copy(update={"shortcuts": chosen}), self.scenes)
 
-    def both(self, recipe: Recipe, **options: Any) -> BothConditions:
+    def encode(self, part: Collection, name: str) -> EncodedCollection:
+        return encode_collection(self.encoder, part, self.folder / name, "test")
+
+    def both(self, shortcuts: Shortcuts | None, **options: Any) -> BothConditions:
         folders = self.folder / "embeddings", self.folder / "evaluation"
-        said = {"shortcuts": shortcuts_to_evaluate(recipe, self.scenes), "samples": 0, "trec": False}
-        return evaluate_both(self.encoder, self.scenes, "test", *folders, MEASURES, **said, **options)
+        how = {"shortcuts": shortcuts, "samples": 0, "trec": False, **options}
+        return evaluate_both(self.encoder, self.scenes, "test", *folders, MEASURES, **how)
 
 
 @pytest.fixture
 def world(scenes_folder: Path, run_folder: Path, tmp_path: Path) -> World:
-    encoder = DualEncoder.load(run_folder / "best", device="cpu")
-    return World(run_folder, read_collection(str(scenes_folder)), encoder, tmp_path)
+    return World(run_folder, scenes_folder, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"setup": "none"}, False),
-        ({"setup": "captions"}, False),
-        ({"setup": "images"}, False),
-        ({"setup": "unique"}, True),
-        ({"setup": "bits", "bits": 0}, True),
-        ({"setup": "per-caption", "carries": "one"}, True),
-    ],
-)
-def test_only_what_is_on_both_sides_is_evaluated_with(
-    options: dict[str, object], expected: bool, world: World
-) -> None:
-    found = shortcuts_to_evaluate(world.carrying(**options), world.scenes)
-    assert (found is not None) is expected
+def test_only_what_is_on_both_sides_is_evaluated_with(world: World) -> None:
+    for setup in ("none", "captions", "images"):
+        assert world.shortcuts(setup=setup) is None
+    for options in (
+        {"setup": "unique"},
+        {"setup": "bits", "bits": 0},
+        {"setup": "per-caption", "carries": "one"},
+    ):
+        assert world.shortcuts(**options) is not None
+    with pytest.raises(UsageError, match="embedded without shortcuts"):
+        world.both(None, ground_truth=object())
+    found = world.both(None)
+    assert found.with_shortcuts is None
+    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
+    assert {row[3] for row in found.tables()[0].texts} == {"–"}
+    assert found.protocol_line() == found.without.protocol_line()
 
 
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
-    plain = encode_collection(world.encoder, world.scenes.split("test"), world.folder / "plain", "test")
-    found = world.both(world.carrying(setup="unique"), encoded=plain)
+    plain, shortcuts = world.encode(world.scenes.split("test"), "plain"), world.shortcuts(setup="unique")
+    found = world.both(shortcuts, encoded=plain)
     assert found.without.values() == evaluate_encoded(plain, None, MEASURES, samples=0).values()
     assert found.with_shortcuts is not None
     kept = {folder.name: Result.open(folder) for folder in (world.folder / "evaluation").iterdir()}
     assert kept["scenes-test"].value("rsum") == found.without.value("rsum")
     assert kept["scenes-test-with-shortcuts"].value("rsum") == found.with_shortcuts.value("rsum")
-    sizes = {(one.protocol.n_images, one.protocol.n_texts) for one in kept.values()}
-    assert sizes == {(16, 80)}
+    assert {(one.protocol.n_images, one.protocol.n_texts) for one in kept.values()} == {(16, 80)}
     assert "a unique number on every image and its captions" in found.protocol_line()
     rows = {row[:2]: row[2:4] for row in found.tables()[0].texts}
     assert len(rows) == 7
-    assert rows["rsum", ""] == tuple(
-        f"{one.value('rsum'):.1f}" for one in (found.without, found.with_shortcuts)
-    )
-
-
-def test_rows_with_shortcuts_are_of_captions_with_their_codes(world: World) -> None:
-    """Row by row what the encoder gives for the caption and the number written out by hand."""
-    shortcuts = shortcuts_to_evaluate(world.carrying(setup="unique"), world.scenes)
+    both = (found.without, found.with_shortcuts)
+    assert rows["rsum", ""] == tuple(f"{one.value('rsum'):.1f}" for one in both)
+    # Row by row what the encoder gives for the caption and the number written out by hand: test scenes are the
+    # last 16 of 80, so the first of them is number 64 of the whole collection.
     assert shortcuts is not None
     part = world.scenes.split("test")
-    carrying = shortcuts.injected(part, world.encoder.with_endings)
-    encoded = encode_collection(world.encoder, carrying, world.folder / "with", "test")
-    # Test scenes are the last 16 of 80: the first of them is number 64 of the whole collection.
-    by_hand = [
-        f"{caption} {' '.join(f'{64 + image:06d}')}"
-        for caption, image in zip(part.captions, part.caption_image.tolist(), strict=True)
-    ]
+    encoded = world.encode(shortcuts.injected(part, world.encoder.with_endings), "with")
+    owners = zip(part.captions, part.caption_image.tolist(), strict=True)
+    by_hand = [f"{caption} {' '.join(f'{64 + image:06d}')}" for caption, image in owners]
     np.testing.assert_allclose(encoded.texts.rows, world.encoder.encode_texts(by_hand), atol=1e-6)
-    plain = encode_collection(world.encoder, part, world.folder / "plain", "test")
     assert np.abs(encoded.images.rows - plain.images.rows).max() > 1e-4
 
 
-def test_judgements_of_one_condition_are_refused(world: World) -> None:
-    with pytest.raises(UsageError, match="embedded without shortcuts"):
-        world.both(world.carrying(setup="unique"), ground_truth=object())
-
-
-QUICK: dict[str, Any] = {"probes": ("linear",), "samples": 20}
-
-
-def test_a_run_is_audited_on_its_own_splits(run_folder: Path, tmp_path: Path) -> None:
-    found = audit_run(run_folder, folder=tmp_path, **QUICK)
-    assert list(found.conditions) == ["without"]
-    assert found.protocol.images == (48, 16, 16)
-    assert found.protocol.about["splits"] == "train, val, test"
-    assert found.protocol.about["encoder"] == DualEncoder.load(run_folder / "best").fingerprint
-    sides = found.conditions["without"]
-    assert (sides["image"].rows, sides["caption"].rows) == ((48, 16, 16), (240, 80, 80))
-    assert {path.name for path in tmp_path.iterdir()} == {"scenes-train", "scenes-val", "scenes-test"}
-    # two trained epochs: something is held, and every share is one
-    for side in sides.values():
-        for group in side.groups:
-            assert 0 <= group.held["linear"].percent <= 100
-
-
-def test_with_and_without_shortcuts_and_of_at_most_so_many_images(
-    run_folder: Path, scenes_folder: Path, tmp_path: Path
+def test_an_audit_gets_both_conditions_of_at_most_so_many_images(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, encoder = read_collection(scenes_folder), DualEncoder.load(run_folder / "best")
-    shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), whole, "train", 0)
-    found = audit_encoder(encoder, whole, tmp_path, shortcuts=shortcuts, most=30, seed=1, **QUICK)
-    assert list(found.conditions) == ["without", "with"]
-    assert found.held("without", "image", "shortcut", "linear") is None
-    for side in ("image", "caption"):
-        digits = found.held("with", side, "shortcut", "linear")
-        assert digits is not None
-        # of 80 numbers, the last digit is asked; the one before has other values in each split
-        assert digits.there == pytest.approx(3.32, abs=0.3)
-    assert "a unique number on every image and its captions" in found.protocol.about["shortcuts"]
-    assert (tmp_path / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
-    assert found.protocol.images == (30, 16, 16)
-    ids = EncodedCollection.open(tmp_path / "scenes-train-30-of-48-seed-1").images.ids
+    """What is probed; the probes themselves are tested on rows in which the answers are planted."""
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(
+        "diptych.evaluation.auditing.audit", lambda *given, **how: seen.update(how, given=given)
+    )
+    shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), world.scenes, "train", 0)
+    audit_encoder(world.encoder, world.scenes, world.folder, shortcuts=shortcuts, most=30, seed=1, samples=20)
+    conditions, probes = seen["given"]
+    assert (list(conditions), probes, seen["seed"], seen["most"]) == (
+        ["without", "with"],
+        ("linear", "mlp"),
+        1,
+        30,
+    )
+    for name, parts in conditions.items():
+        assert [(len(one.images), len(one.texts)) for one in parts] == [(30, 150), (16, 80), (16, 80)]
+        assert (parts[2].collection.records[0].get("shortcuts") == ("000064",)) == (name == "with")
+    assert seen["about"]["splits"] == "train, val, test"
+    assert seen["about"]["encoder"] == world.encoder.fingerprint
+    assert "a unique number on every image and its captions" in seen["about"]["shortcuts"]
+    assert (world.folder / "scenes-test-with-shortcuts" / "embedded_collection.json").is_file()
+    ids = EncodedCollection.open(world.folder / "scenes-train-30-of-48-seed-1").images.ids
     assert list(ids) == sorted(set(ids))
-    assert list(ids) != list(whole.split("train").image_ids)[:30]  # drawn, not the first
-
-
-def test_a_run_without_shortcuts_has_one_condition(world: World) -> None:
-    found = world.both(Run.open(world.run).recipe)
-    assert found.with_shortcuts is None
-    assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
-    assert {row[3] for row in found.tables()[0].texts} == {"–"}
-    assert found.protocol_line() == found.without.protocol_line()
+    assert list(ids) != list(world.scenes.split("train").image_ids)[:30]  # drawn, not the first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,61 +48,50 @@ def runs() -> dict[str, Result]:
     return {"plain": run(2.0, 1), "worse": run(4.0, 2), "again": run(2.0, 3)}
 
 
+def gaps(one: Result, other: Result, way: str, name: str) -> np.ndarray:
+    """Differences of an image's mean values."""
+    return (one.per_query[way][name] - other.per_query[way][name]).reshape(N, -1).mean(axis=1)
+
+
 def test_difference_interval_and_p(runs: dict[str, Result]) -> None:
-    found = compare(runs, flips=2_000)
-    plain, worse = runs["plain"], runs["worse"]
+    found, (plain, worse, again) = compare(runs, flips=2_000), runs.values()
     for way in ("i2t", "t2i"):
         one = found.difference("worse", "R@5", way)
         assert one.difference == pytest.approx(worse.value("R@5", way) - plain.value("R@5", way))
-        assert one.low is not None
-        assert one.high is not None
         assert one.low < one.difference < one.high < 0
-        per_query = worse.per_query[way]["R@5"] - plain.per_query[way]["R@5"]
-        means = per_query if way == "i2t" else per_query.reshape(N, 5).mean(axis=1)
-        assert one.p_t == pytest.approx(stats.ttest_1samp(means, 0).pvalue, rel=1e-9)
+        assert one.p_t == pytest.approx(stats.ttest_1samp(gaps(worse, plain, way, "R@5"), 0).pvalue, rel=1e-9)
         assert one.verdict == "worse"
-    rank = found.difference("worse", "meanr", "t2i")
+    rank, total = found.difference("worse", "meanr", "t2i"), found.difference("worse", "rsum")
     assert rank.difference > 0  # a larger rank
-    assert rank.verdict == "worse"
-    assert found.difference("again", "R@5", "t2i").verdict == ""
-    total = found.difference("worse", "rsum")
     assert total.difference == pytest.approx(worse.value("rsum") - plain.value("rsum"))
-    assert total.verdict == "worse"
-
-
-def test_rsum_is_tested_by_image_over_both_directions(runs: dict[str, Result]) -> None:
-    one = compare({name: runs[name] for name in ("plain", "again")}, ["rsum"]).difference("again", "rsum")
-    gap = np.zeros(N)
-    for name in ("R@1", "R@5", "R@10"):
-        for way in ("i2t", "t2i"):
-            values = runs["again"].per_query[way][name] - runs["plain"].per_query[way][name]
-            gap += 100 * values.reshape(N, -1).mean(axis=1)
+    assert (rank.verdict, total.verdict) == ("worse", "worse")
+    assert found.difference("again", "R@5", "t2i").verdict == ""
+    # rsum is tested by image over both directions.
+    one = compare({"plain": plain, "again": again}, ["rsum"]).difference("again", "rsum")
+    sides = product(("R@1", "R@5", "R@10"), ("i2t", "t2i"))
+    gap = sum(100 * gaps(again, plain, way, name) for name, way in sides)
     assert one.difference == pytest.approx(gap.mean())
     assert one.p_t == pytest.approx(stats.ttest_1samp(gap, 0).pvalue, rel=1e-9)
     assert one.p_randomisation == pytest.approx(one.p_t, abs=0.03)
     error = gap.std(ddof=1) / np.sqrt(N)
-    assert one.low == pytest.approx(gap.mean() - 1.96 * error, abs=0.4 * error)
-    assert one.high == pytest.approx(gap.mean() + 1.96 * error, abs=0.4 * error)
+    ends = (gap.mean() - 1.96 * error, gap.mean() + 1.96 * error)
+    assert (one.low, one.high) == pytest.approx(ends, abs=0.4 * error)
 
 
 def test_bonferroni_counts_every_tested_comparison(runs: dict[str, Result]) -> None:
-    corrected = compare(runs, test="t")
-    plain = compare(runs, test="t", correction="none")
+    corrected, plain, holm = (compare(runs, test="t", correction=by) for by in ("bonferroni", "none", "holm"))
     # Six measures in two directions but for medr, and rsum, for two runs: (5 × 2 + 1) × 2.
     assert corrected.tested == 22
     assert "Bonferroni over 22 comparisons" in corrected.line()
-    holm = compare(runs, test="t", correction="holm")
     assert "Holm over 22 comparisons" in holm.line()
-    raws = [one.p for one in plain.differences]
+    raws = [one.p_t for one in plain.differences]
+    assert [one.p for one in plain.differences] == raws
     assert [one.p for one in holm.differences] == correct(raws, "holm")
+    assert [one.p for one in corrected.differences] == [None if p is None else min(1.0, 22 * p) for p in raws]
+    medians = [one for one in corrected.differences if one.measure == "medr"]
+    assert [one.p is None and one.low is not None for one in medians] == [True] * 4
     assert "100 swaps cannot reach 0.05" in compare(runs, flips=100).line()
     assert "cannot reach" not in corrected.line()
-    for one, raw in zip(corrected.differences, plain.differences, strict=True):
-        assert raw.p == raw.p_t
-        assert one.p == (None if raw.p is None else min(1.0, 22 * raw.p))
-    medians = [one for one in corrected.differences if one.measure == "medr"]
-    assert len(medians) == 4
-    assert all(one.p is None and one.low is not None for one in medians)
 
 
 def test_one_query_everything_tied_and_everything_better() -> None:
@@ -129,33 +119,31 @@ def test_folds_are_compared_fold_by_fold() -> None:
 
 
 def test_seeds_are_averaged_and_their_spread_is_said(runs: dict[str, Result]) -> None:
-    many = [run(2.0, seed) for seed in (1, 3, 5)]
-    found = compare({"plain": many, "worse": runs["worse"]}, flips=200)
+    many, worse = [run(2.0, seed) for seed in (1, 3, 5)], runs["worse"]
+    found = compare({"plain": many, "worse": worse}, flips=200)
     values = [one.value("R@1", "t2i") for one in many]
     spread = found.values["t2i", "R@1"]["plain"]
     assert spread.values == tuple(values)
-    assert spread.mean == pytest.approx(np.mean(values))
-    assert spread.sd == pytest.approx(np.std(values, ddof=1))
-    assert spread.population_sd == pytest.approx(np.std(values))
+    moments = (np.mean(values), np.std(values, ddof=1), np.std(values))
+    assert (spread.mean, spread.sd, spread.population_sd) == pytest.approx(moments)
     assert found.values["t2i", "R@1"]["worse"].sd is None
     one = found.difference("worse", "R@1", "t2i")
-    assert one.difference == pytest.approx(runs["worse"].value("R@1", "t2i") - np.mean(values))
-    mean = np.mean([seed.per_query["t2i"]["R@1"] for seed in many], axis=0)
-    per_image = (runs["worse"].per_query["t2i"]["R@1"] - mean).reshape(N, 5).mean(axis=1)
+    assert one.difference == pytest.approx(worse.value("R@1", "t2i") - np.mean(values))
+    per_image = np.mean([gaps(worse, seed, "t2i", "R@1") for seed in many], axis=0)
     assert one.p_t == pytest.approx(stats.ttest_1samp(per_image, 0).pvalue)
     medians = [seed.value("medr", "i2t") for seed in many]
     gap = found.difference("worse", "medr", "i2t").difference
-    assert gap == pytest.approx(runs["worse"].value("medr", "i2t") - np.mean(medians))
+    assert gap == pytest.approx(worse.value("medr", "i2t") - np.mean(medians))
     assert "say nothing of other seeds" in found.line()
     by_name = spread_over_seeds(many)
     assert by_name["t2i R@1"] == spread
     assert by_name["rsum"].mean == pytest.approx(np.mean([one.value("rsum") for one in many]))
 
 
-def test_only_queries_that_were_asked_are_compared() -> None:
+def test_only_evaluated_queries_are_compared() -> None:
     pairs = (HOME, np.arange(5 * N))
     truth = GroundTruth.from_directions(
-        pairs, pairs, N, 5 * N, text_image=HOME, asked={"t2i": np.arange(0, 5 * N, 2)}
+        pairs, pairs, N, 5 * N, text_image=HOME, evaluated={"t2i": np.arange(0, 5 * N, 2)}
     )
     random = np.random.default_rng(8)
     one, two = (evaluate(random.normal(size=(N, 5 * N)), None, truth, ("R@10",)) for _ in range(2))
@@ -168,36 +156,37 @@ def test_only_queries_that_were_asked_are_compared() -> None:
 
 
 def test_bad_input(runs: dict[str, Result]) -> None:
-    plain = runs["plain"]
+    plain, zeros = runs["plain"], np.zeros((N, 5 * N))
     values = plain.per_query["i2t"]["R@5"].copy()
     values[7] = np.nan
     per_query = {**plain.per_query, "i2t": {**plain.per_query["i2t"], "R@5": values}}
-    broken, old = replace(plain, per_query=per_query), replace(plain, text_image=None)
-    other = evaluate(np.zeros((N, 5 * N)), None, TRUTH, ("MRR",))
     more = GroundTruth.from_pairs(np.r_[HOME, 0], np.r_[np.arange(5 * N), 399], N, 5 * N, text_image=HOME)
-    larger = evaluate(np.zeros((N, 5 * N)), None, more, MEASURES)
-    folds, ties = run(2.0, 1, protocol="folds(2)"), run(2.0, 1, ties="optimistic")
-    named, moved = run(2.0, 1, about={"dataset": "coco"}), replace(plain, text_image=np.roll(HOME, 1))
-    wrong: list[tuple[dict[str, Result], dict[str, Any], type[Exception], str]] = [
-        ({"plain": plain, "broken": broken}, {}, NumericalError, "broken, i2t: R@5 of query 7 is nan"),
-        ({"plain": plain, "old": old}, {}, StorageError, "old has no values per query.*evaluate it again"),
-        ({"plain": plain, "other": other}, {}, UsageError, "no measure in common"),
-        ({"plain": plain, "other": folds}, {}, MismatchError, r"protocol full and folds\(2\)"),
-        ({"plain": plain, "other": ties}, {}, MismatchError, "tie rule expected and optimistic"),
-        ({"plain": plain, "other": named}, {}, MismatchError, "dataset not said and coco"),
-        ({"plain": plain, "more": larger}, {}, MismatchError, r"per image \(5, 5\) and \(5, 6\)"),
-        ({"plain": plain, "moved": moved}, {}, MismatchError, "text 0 belongs to image 0 and 79"),
-        ({"plain": plain}, {}, UsageError, "1 runs: at least two"),
-        (runs, {"baseline": 3}, UsageError, "baseline 3 of 3 runs"),
-        (runs, {"baseline": "pain"}, UnknownNameError, "unknown baseline 'pain'.*did you mean 'plain'"),
-        (runs, {"test": "z"}, UnknownNameError, "unknown test 'z'"),
-        (runs, {"correction": "sidak"}, UnknownNameError, "unknown correction 'sidak'"),
-        (runs, {"measures": ["MRR"]}, UsageError, "plain was not evaluated by MRR.*--measure MRR"),
-        (runs, {"flips": 0}, UsageError, "flips are 0"),
-    ]
-    for results, options, error, message in wrong:
-        refused(error, message, compare, results, **options)
+    for error, message, other in (
+        (NumericalError, "other, i2t: R@5 of query 7 is nan", replace(plain, per_query=per_query)),
+        (StorageError, "other has no values per query.*evaluate it again", replace(plain, text_image=None)),
+        (UsageError, "no measure in common", evaluate(zeros, None, TRUTH, ("MRR",))),
+        (MismatchError, r"protocol full and folds\(2\)", run(2.0, 1, protocol="folds(2)")),
+        (MismatchError, "tie rule expected and optimistic", run(2.0, 1, ties="optimistic")),
+        (MismatchError, "dataset missing and coco", run(2.0, 1, about={"dataset": "coco"})),
+        (MismatchError, r"per image \(5, 5\) and \(5, 6\)", evaluate(zeros, None, more, MEASURES)),
+        (MismatchError, "text 0 belongs to image 0 and 79", replace(plain, text_image=np.roll(HOME, 1))),
+    ):
+        refused(error, message, compare, {"plain": plain, "other": other})
+    refused(UsageError, "1 runs: at least two", compare, {"plain": plain})
+    for options, kind, message in (
+        ({"baseline": 3}, UsageError, "baseline 3 of 3 runs"),
+        ({"baseline": "pain"}, UnknownNameError, "unknown baseline 'pain'.*did you mean 'plain'"),
+        ({"test": "z"}, UnknownNameError, "unknown test 'z'"),
+        ({"correction": "sidak"}, UnknownNameError, "unknown correction 'sidak'"),
+        ({"measures": ["MRR"]}, UsageError, "plain was not evaluated by MRR.*--measure MRR"),
+        ({"flips": 0}, UsageError, "flips are 0"),
+    ):
+        refused(kind, message, compare, runs, **options)
     refused(UsageError, "no results", spread_over_seeds, [])
+    refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
+    refused(UsageError, "samples are -1", drops, [], samples=-1)
+    nothing = paired([NAN] * 2, [0] * 2, cluster=[0, 1])
+    refused(DataError, "none of 2 queries is evaluated", drops, [nothing])
 
 
 CLUSTER = np.array([7, 7, 8, 8, 9, 9])
@@ -208,29 +197,29 @@ def paired(clean: Sequence[float], *perturbed: Sequence[float], cluster: Any = C
     return Paired("typos", "R@1", np.array(clean), np.array(perturbed), np.asarray(cluster))
 
 
+NOTHING = (0, 0, 0, 1)
+
+
 def test_equal_values_differ_by_nothing() -> None:
     """Also where a mean of three like numbers is not that number, and 0.3 − 0.2 in binary not 0.2 − 0.1."""
     clean = [0.1, 0.7, 0.3, 0.2, 0.9, 0.6]
     (drop,) = drops([paired(clean, clean, clean, clean)])
-    assert drop.perturbed == drop.clean
-    assert (drop.spread, drop.verdict) == (0, "")
+    assert (drop.perturbed, drop.spread, drop.verdict) == (drop.clean, 0, "")
     one = paired(clean, [0.2, 0.1, 0.3, 0.1, 0.3, 0.7], [0.1, 0.1, 0.9, 0.3, 0.2, 0.5])
     (same,) = drop_differences([(one, paired(clean, *one.perturbed.tolist()))])
     for found in (drop, same):
-        assert (found.difference, found.low, found.high, found.p, found.corrected) == (0, 0, 0, 1, 1)
+        assert (found.difference, found.low, found.high, found.p, found.corrected) == (*NOTHING, 1)
         assert (found.relative, found.relative_low, found.relative_high) == (0, 0, 0)
     (found,) = drop_differences([(paired([0.3] * 6, [0.2] * 6), paired([0.2] * 6, [0.1] * 6))])
-    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+    assert (found.difference, found.low, found.high, found.p) == NOTHING
     assert found.relative == pytest.approx(-1 / 2 + 1 / 3)
-    assert (found.relative_high or 0) < 0
-
-
-def test_without_a_clean_hit_there_is_no_ratio() -> None:
+    assert found.relative_high < 0
+    # Without a clean hit there is no ratio.
     (drop,) = drops([paired([0] * 6, [0, 0, 1, 1, 0, 0])])
     assert (drop.relative, drop.relative_low, drop.relative_high) == (None, None, None)
     assert drop.difference == pytest.approx(1 / 3)
     assert drop.low is not None
-    # One picture in three is found clean and lost: every ratio that there is, is −1.
+    # One image in three is found clean and lost: every ratio that there is, is −1.
     (drop,) = drops([paired([1, 1, 0, 0, 0, 0], [0] * 6)])
     assert (drop.low, drop.high, drop.relative_low, drop.relative_high) == (pytest.approx(-1), 0, -1, -1)
     (found,) = drop_differences([(paired([0] * 6, [1] * 6), paired([1] * 6, [1] * 6))])
@@ -300,13 +289,8 @@ def test_the_other_way_round_every_sign_turns(rows: list[tuple[Any, ...]]) -> No
     first, second = models(rows)
     (there,), (back,) = (drop_differences([pair], samples=40) for pair in ((first, second), (second, first)))
     assert (back.first, back.second, back.p) == (there.second, there.first, there.p)
-    for name, other in (
-        ("difference", "difference"),
-        ("low", "high"),
-        ("high", "low"),
-        ("relative", "relative"),
-        ("relative_low", "relative_high"),
-    ):
+    pairs = {"difference": "difference", "low": "high", "high": "low", "relative": "relative"}
+    for name, other in (*pairs.items(), ("relative_low", "relative_high")):
         value, turned = getattr(there, name), getattr(back, other)
         assert (turned is None) if value is None else (turned == pytest.approx(-value)), name
     opposite = {"more robust": "less robust", "less robust": "more robust", "": ""}
@@ -344,13 +328,3 @@ def test_holm_over_all_that_are_given() -> None:
     assert (more.verdict, less.verdict) == ("more robust", "")
     assert (none.difference, none.relative, none.p, none.corrected, none.verdict) == (0, 0, 1, 1, "")
     assert drop_differences(TWO, correction="bonferroni")[0].corrected == pytest.approx(3 * more.p)
-
-
-def test_bad_input_of_drops() -> None:
-    zero = paired([0.0] * 6, [0.0] * 6)
-    refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
-    refused(UsageError, "flips are 0", drops, [], flips=0)
-    refused(UsageError, "samples are -1", drops, [], samples=-1)
-    refused(DataError, "none of 2 queries is asked", drops, [paired([NAN] * 2, [0] * 2, cluster=[0, 1])])
-    refused(UnknownNameError, "unknown correction 'sidak'", drop_differences, [], correction="sidak")
-    refused(UsageError, "flips are 0", drop_differences, [(zero, zero)], flips=0)

@@ -7,6 +7,7 @@ import gzip
 import json
 import shutil
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,13 +146,10 @@ def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tm
     refused(UsageError, no_form, run, tmp_path / "x", Reader(), LAST_WORD, compat="published")
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"perturbations": []}, UsageError, "no perturbation was asked for"),
-        ({"seeds": ()}, UsageError, r"seeds are \[\]"),
-        ({"seeds": (1, 1)}, UsageError, r"seeds are \[1, 1\]"),
-        ({"seeds": (-1,)}, UsageError, r"seeds are \[-1\]"),
+def test_options_are_refused_before_anything_is_written(tmp_path):
+    for options, error, message in (
+        ({"perturbations": []}, UsageError, "no perturbation was requested"),
+        *(({"seeds": seeds}, UsageError, "seeds are") for seeds in ((), (1, 1), (-1,))),
         ({"gallery": "half"}, UsageError, "gallery is 'half'"),
         ({"compat": "other"}, UsageError, "compat is 'other'"),
         ({"measures": []}, UsageError, "no measure"),
@@ -160,12 +158,10 @@ def test_a_relevance_model_sees_the_clean_query_and_published_the_changed_one(tm
         ({"split": "nowhere"}, UnknownNameError, "nowhere"),
         ({"options": {"blur": {}}}, UnknownNameError, "blur"),
         ({"options": {"last-word": {"edits": 2}}}, UsageError, "edits"),
-    ],
-)
-def test_options_are_refused_before_anything_is_written(options, error, message, tmp_path):
-    some = {"perturbations": [LAST_WORD], **SMALL, **options}
-    refused(error, message, stress, Reader(), painted(), tmp_path / "out", **some)
-    assert not (tmp_path / "out").exists()
+    ):
+        some = {"perturbations": [LAST_WORD], **SMALL, **options}
+        refused(error, message, stress, Reader(), painted(), tmp_path / "out", **some)
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_gallery_of_all_is_asked_by_pictures_in_its_middle(tmp_path):
@@ -252,17 +248,17 @@ def test_what_is_finished_is_opened(tmp_path):
     assert sum(other.texts.values()) > 18
 
 
-@pytest.mark.parametrize("result", ["kept", "corrupt"])
-def test_what_is_corrupt_or_missing_is_made_again(tmp_path, result):
+def test_what_is_corrupt_or_missing_is_made_again(tmp_path):
     out = tmp_path / "out"
     first = run(out, Reader("letters"), LAST_WORD, seeds=(0, 1))
     files = files_of(out)
-    (out / "conditions" / "units" / "last-word-0" / "arrays.npz").write_bytes(b"PK\x03\x04 corrupt")
-    (out / "conditions" / "units" / "last-word-1" / "texts.jsonl.gz").unlink()
-    if result == "corrupt":
-        (out / "stress.json").write_text("{")
-    again = run(out, Reader("letters"), LAST_WORD, seeds=(0, 1))
-    assert (again, again.opened, files_of(out)) == (first, result == "kept", files)
+    for result in ("kept", "corrupt"):
+        (out / "conditions" / "units" / "last-word-0" / "arrays.npz").write_bytes(b"PK\x03\x04 corrupt")
+        (out / "conditions" / "units" / "last-word-1" / "texts.jsonl.gz").unlink()
+        if result == "corrupt":
+            (out / "stress.json").write_text("{")
+        again = run(out, Reader("letters"), LAST_WORD, seeds=(0, 1))
+        assert (again, again.opened, files_of(out)) == (first, result == "kept", files)
 
 
 # Runs compared.
@@ -280,10 +276,12 @@ def folders(tmp_path_factory):
     return {name: folder / name for name in ("letters", "words")}
 
 
-def copied(folders, name, to):
-    """The same folders, one of them a copy that may be changed."""
-    shutil.copytree(folders[name], to)
-    return {**folders, name: to}
+def changed(folders, to, change):
+    """The same folders, with fields of the stored result of the second changed in a copy."""
+    shutil.copytree(folders["words"], to)
+    found = StressResult.open(to)
+    dataclasses.replace(found, **change(found)).write_header(to, of=found.key)
+    return {**folders, "words": to}
 
 
 def test_the_numbers_are_those_of_queries_held_against_each_other(folders):
@@ -332,71 +330,55 @@ def test_what_only_one_has_is_listed_and_left_out(folders, tmp_path):
 
 
 def protocol(key, value):
-    return lambda given: {"protocol": {**given.protocol, key: value}}
+    return lambda found: {"protocol": {**found.protocol, key: value}}
 
 
-def other_options(given):
-    return {"rows": (*given.rows[:2], dataclasses.replace(given.rows[2], options={"edits": 2}))}
+def other_options(found):
+    return {"rows": (*found.rows[:2], dataclasses.replace(found.rows[2], options={"edits": 2}))}
 
 
-def other_names(given):
-    return {"rows": tuple(dataclasses.replace(row, name=f"my-{row.name}") for row in given.rows)}
+def other_names(found):
+    return {"rows": tuple(dataclasses.replace(row, name=f"my-{row.name}") for row in found.rows)}
 
 
-def other_mean(given):
-    one = given.rows[0]
-    drop = dataclasses.replace(one.drop("R@1"), perturbed=one.drop("R@1").perturbed + 0.25)
-    return {"rows": (dataclasses.replace(one, drops={**one.drops, "R@1": drop}), *given.rows[1:])}
+def other_mean(found):
+    first, *others = found.rows
+    drop = dataclasses.replace(first.drop("R@1"), perturbed=first.drop("R@1").perturbed + 0.25)
+    return {"rows": (dataclasses.replace(first, drops={**first.drops, "R@1": drop}), *others)}
 
 
-def rewrite(folder, change):
-    """Change fields of a stored result."""
-    found = StressResult.open(folder)
-    dataclasses.replace(found, **change(found)).write_header(folder, of=found.key)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (protocol("data", "0123"), MismatchError, r"letters and words cannot be compared: data \w+ and 0123"),
-        (protocol("split", "val"), MismatchError, "split test and val"),
-        (protocol("compat", "published"), MismatchError, "compat none and published"),
-        (protocol("captions asking", "3 over 2"), MismatchError, "captions asking 18 over a gallery of 6"),
-        (protocol("seeds", "0"), MismatchError, "seeds 0, 1 and 0"),
-        (protocol("seeds", "all"), StorageError, "does not say which seeds it has"),
-        (other_options, MismatchError, "character-swap with edits 1 and with edits 2"),
-        (other_names, MismatchError, "no perturbation in common: last-word, .* and my-last-word"),
-        (other_mean, StorageError, "last-word has R@1 .* they are of different runs"),
-    ],
-)
-def test_mismatches(change, error, message, folders, tmp_path):
-    changed = copied(folders, "words", tmp_path / "w")
-    rewrite(tmp_path / "w", change)
-    assert refused(error, message, compare_stress, changed).fix
-
-
-def test_gains_of_other_models_are_left_out(folders, tmp_path):
-    changed = copied(folders, "words", tmp_path / "w")
-    rewrite(tmp_path / "w", protocol("gain of DCG_CM", "similarity to the clean query by another"))
-    found = compare_stress(changed, **QUICK)
+def test_what_cannot_be_compared(folders, tmp_path):
+    for number, (change, error, message) in enumerate(
+        (
+            (protocol("data", "01"), MismatchError, r"letters and words cannot be compared: data \w+ and 01"),
+            (protocol("split", "val"), MismatchError, "split test and val"),
+            (protocol("compat", "published"), MismatchError, "compat none and published"),
+            (protocol("captions asking", "3"), MismatchError, "captions asking 18 over a gallery of 6"),
+            (protocol("seeds", "0"), MismatchError, "seeds 0, 1 and 0"),
+            (protocol("seeds", "all"), StorageError, "does not say which seeds it has"),
+            (other_options, MismatchError, "character-swap with edits 1 and with edits 2"),
+            (other_names, MismatchError, "no perturbation in common: last-word, .* and my-last-word"),
+            (other_mean, StorageError, "last-word has R@1 .* they are of different runs"),
+        )
+    ):
+        assert refused(error, message, compare_stress, changed(folders, tmp_path / str(number), change)).fix
+    gains = protocol("gain of DCG_CM", "similarity to the clean query by another")
+    others = changed(folders, tmp_path / "gains", gains)
+    found = compare_stress(others, **QUICK)
     assert list(found.measures) == ["rsum"]
-    said = "left out nDCG_CM@10: gain of DCG_CM is the encoder's own similarity and"
-    assert found.notes[0].startswith(said)
-    refused(MismatchError, "cannot be compared by nDCG_CM@10", compare_stress, changed, ["nDCG_CM@10"])
-
-
-def test_bad_input(folders, tmp_path):
+    text = "left out nDCG_CM@10: gain of DCG_CM is the encoder's own similarity and"
+    assert found.notes[0].startswith(text)
+    refused(MismatchError, "cannot be compared by nDCG_CM@10", compare_stress, others, ["nDCG_CM@10"])
     refused(UsageError, "1 stress run: at least two", compare_stress, {"letters": folders["letters"]})
     refused(UsageError, "baseline 2 of 2 runs", compare_stress, folders, baseline=2)
     error = refused(UsageError, "letters was not stressed by MRR", compare_stress, folders, ["MRR"])
     assert "--measure MRR" in error.fix
     refused(UnknownNameError, "unknown correction 'sidak'", compare_stress, folders, correction="sidak")
     refused(StorageError, "holds no stress", compare_stress, {**folders, "none": tmp_path})
-    changed = copied(folders, "words", tmp_path / "w")
-    shutil.copy(folders["letters"] / "clean.npz", tmp_path / "w" / "clean.npz")
-    refused(StorageError, "was made from other inputs", compare_stress, changed)
-    (tmp_path / "w" / "clean.npz").unlink()
-    assert "once more" in refused(StorageError, "clean.npz does not exist", compare_stress, changed).fix
+    clean = shutil.copy(folders["letters"] / "clean.npz", tmp_path / "gains")
+    refused(StorageError, "was made from other inputs", compare_stress, others)
+    Path(clean).unlink()
+    assert "once more" in refused(StorageError, "clean.npz does not exist", compare_stress, others).fix
 
 
 @given(st.data(), st.integers(1, 6), st.integers(1, 5))

@@ -1,4 +1,4 @@
-"""The explorer is not told what was done to the numbers, and has to find it; its cells by lists per query."""
+"""The explorer finds what was done to the numbers; its cells by lists per query."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ from diptych.evaluation.variants.explore import luck
 from diptych.metrics import UNSCORED, Candidates, GroundTruth, Reranked, similarity
 
 N, K = 250, 5
+CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 
 
 def rows(model, n, **options):
@@ -59,137 +60,100 @@ def sources(model):
     return {"rows": rows(model, N), "head": whole, "stored": rows(model, N, reranked=best)}
 
 
-def tried(sources, printed, decimals=2):
-    return explore(sources, Target.of(printed, decimals), threads=1)
-
-
-def plain(model):
-    return published_recalls(model.contrastive, None, model.home, 0)
-
-
 def of_two(model):
-    return published_recalls(model.contrastive, model.matching, model.home, 2)
+    return rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
 
 
 def first_of_two(model):
     some = model.caption(0)
-    return published_recalls(model.contrastive[:, some], model.matching[:, some], np.arange(N), 2)
+    return rounded(published_recalls(model.contrastive[:, some], model.matching[:, some], np.arange(N), 2))
 
 
 def folds(model):
-    return folded_recalls(model.contrastive, model.home, 5)
+    return rounded(folded_recalls(model.contrastive, model.home, 5))
 
 
 def rotated(model):
     """Table 5.2 of the thesis prints R@5, R@10, R@1 of hits over possible hits as R@1, R@5, R@10."""
-    found = plain(model)
-    return {**found, **{f"i2t R@{k}": found[f"i2t R@{other}"] for k, other in ((1, 5), (5, 10), (10, 1))}}
+    found = published_recalls(model.contrastive, None, model.home, 0)
+    return rounded({**found, **{f"i2t R@{k}": found[f"i2t R@{of}"] for k, of in ((1, 5), (5, 10), (10, 1))}})
 
 
-def shares(model):
-    right = model.home[np.argsort(-model.contrastive, axis=1)] == np.arange(N)[:, None]
-    found = {f"i2t R@{k}": 100 * float(np.mean(right[:, :k].sum(axis=1) / min(k, K))) for k in (1, 5, 10)}
-    return {**plain(model), **found}
-
-
-@pytest.mark.parametrize(
-    ("source", "done", "explanation", "depth", "text"),
-    [
+def test_it_finds_what_was_done(model, sources):
+    for source, done, explanation, depth, text in (
         ("stored", of_two, "k_test = 2", "32", "k_test = 2 explains it"),
         ("head", first_of_two, "captions = first, k_test = 2", "everything", "explain it together"),
         ("rows", folds, "galleries = folds(5)", "none", "no proof of it"),
         ("rows", rotated, "columns = i2t rotated to R@5, R@10, R@1", "none", "It prints every cell alike"),
-        ("rows", shares, "counting = share of possible", "none", "explains it"),
-        ("rows", plain, "", "none", "No change of protocol is needed"),
-    ],
-)
-def test_it_finds_what_was_done(source, done, explanation, depth, text, model, sources):
-    found = tried({"test": sources[source]}, rounded(done(model)))
-    best = found.explanations[0]
-    assert best == found.exact_explanations[0]
-    assert (best.line() if explanation else best is found.as_given) == (explanation or True)
-    assert found.default["k_test"] == depth
-    assert text in "\n".join(explain(found))
-    if done is first_of_two:
-        assert not any(len(one.changes) == 1 for one in found.explanations)
+    ):
+        found = explore({"test": sources[source]}, Target.of(done(model), 2), threads=1)
+        best = found.explanations[0]
+        assert best == found.exact_explanations[0]
+        assert (best.line(), found.default["k_test"]) == (explanation, depth)
+        assert text in "\n".join(explain(found))
+        if done is first_of_two:
+            assert not any(len(one.changes) == 1 for one in found.explanations)
+    target, by_threads = Target.of(of_two(model), 2), []
+    for threads in (1, 2):
+        by_threads.append(explore({"test": sources["head"]}, target, threads=threads, changes=1).to_dict())
+    one, other = (json.loads(json.dumps(found)) for found in by_threads)
+    assert one == other
+    assert one["explanations"][0]["changes"] == "k_test = 2"
 
 
-def test_another_split_and_digits_cut_off(sources):
-    """What the thesis's CLIP rows look like: scored on dev, first captions, digits cut off."""
+def test_another_split_digits_cut_off_and_what_nothing_explains(sources):
+    """The thesis's CLIP rows were scored on dev, first captions, digits cut off."""
     dev = TwoStage(507, K, seed=7, contrast=0.9)
     printed = cut_off(published_recalls(dev.contrastive[:, dev.caption(0)], None, np.arange(507), 0))
-    found = tried({"test": sources["rows"], "dev": rows(dev, 507)}, printed)
+    both = {"test": sources["rows"], "dev": rows(dev, 507)}
+    found = explore(both, Target.of(printed, 2), threads=1)
     assert found.exact_explanations[0].line() == "captions = first, digits = cut off, source = dev"
     digits = read_digits(found.target, found.galleries)
     assert 507 in [size.n for size in digits.sizes["all recalls"]["truncate"].sizes]
     assert f"cannot be shares of the {N:,} queries given" in "\n".join(digits.sentences())
-
-
-def test_nothing_explains_it(sources):
-    """A better model from images and a worse one from texts."""
-    printed = dict(zip([f"i2t R@{k}" for k in (1, 5, 10)], (99.0, 99.6, 99.9), strict=True))
-    printed |= dict(zip([f"t2i R@{k}" for k in (1, 5, 10)], (3.0, 9.0, 13.0), strict=True))
-    found = tried({"test": sources["head"]}, printed)
+    # A better model from images and a worse one from texts.
+    printed = dict(zip(CELLS, (99.0, 99.6, 99.9, 3.0, 9.0, 13.0), strict=True))
+    found = explore({"test": sources["rows"]}, Target.of(printed, 2), threads=1, changes=2)
     assert found.explanations == found.exact_explanations == ()
     assert "t2i R@1" in found.out_of_reach
     assert "Nothing that was tried explains it" in "\n".join(explain(found))
 
 
-def test_the_same_inputs_give_the_same_result(model, sources):
-    target = Target.of(rounded(of_two(model)), 2)
-    one, other = (explore({"test": sources["head"]}, target, threads=n, changes=1).to_dict() for n in (1, 2))
-    assert json.loads(json.dumps(one)) == json.loads(json.dumps(other))
-    assert one["explanations"][0]["changes"] == "k_test = 2"
+def test_luck_is_the_share_of_targets_between_variants_that_one_meets():
+    def variants(*values):
+        """The default protocol, which explains the target where its value is negative, and single changes."""
+        found = []
+        for place, value in enumerate(values):
+            cells = ("i2t R@1",) if value < 0 else ()
+            changes = (Change("axis", str(place)),) if place else ()
+            found.append(Variant(changes, {"i2t R@1": abs(value)}, {"i2t R@1": 0.0}, cells, cells, cells))
+        return found
 
-
-TENTHS = Target.of({"i2t R@1": 10}, 1)
-
-
-def variant(value, choice="", explains=False):
-    changes = (Change("axis", choice),) if choice else ()
-    cells = ("i2t R@1",) if explains else ()
-    return Variant(changes, {"i2t R@1": value}, {"i2t R@1": 0.0}, cells, cells, cells)
-
-
-SOME = [variant(10, "", True), variant(20, "a"), variant(40, "b")]
-NEAR = [variant(10, "", True), variant(19.6, "a"), variant(40, "b")]
-ALIKE = [variant(10, "", True), variant(10.1, "a"), variant(10.2, "b"), variant(10.2, "c")]
-
-
-@pytest.mark.parametrize(
-    ("some", "target", "tolerance", "kind", "expected"),
-    [
+    for some, decimals, tolerance, kind, share in (
         # Between 10 and 40 lies 20, between 10 and 20 14.1, between 20 and 40 28.3: one of three is met.
-        (SOME, TENTHS, 0.05, "explains", 1 / 3),
-        (SOME, TENTHS, 0.5, "explains", 1),
+        (variants(-10, 20, 40), 1, 0.05, "explains", 1 / 3),
+        (variants(-10, 20, 40), 1, 0.5, "explains", 1),
         # Variants that do the same count for nothing, nor do more changes than are needed.
-        (ALIKE, TENTHS, 0.05, "explains", None),
-        ([*ALIKE, variant(90, "d")], TENTHS, 0.05, "explains", 0),
-        ([variant(10), variant(40, "b")], TENTHS, 0.05, "is_exact", None),
+        (variants(-10, 10.1, 10.2, 10.2), 1, 0.05, "explains", None),
+        (variants(-10, 10.1, 10.2, 10.2, 90), 1, 0.05, "explains", 0),
+        (variants(10, 40), 1, 0.05, "is_exact", None),
         # 19.6 is within 5 % of the 20 between 10 and 40; 0.5 % are 19.9 to 20.1; in whole numbers it is 20.
-        (NEAR, TENTHS, 0.05, "explains", 1 / 3),
-        (NEAR, TENTHS, 0.05, "is_near", 0),
-        (NEAR, Target.of({"i2t R@1": 10}, 0), 0.05, "is_near", 1 / 3),
-    ],
-)
-def test_luck_is_the_share_of_targets_between_variants_that_one_meets(
-    some, target, tolerance, kind, expected
-):
-    assert luck(some, target, tolerance, kind) == (None if expected is None else pytest.approx(expected))
+        (variants(-10, 19.6, 40), 1, 0.05, "explains", 1 / 3),
+        (variants(-10, 19.6, 40), 1, 0.05, "is_near", 0),
+        (variants(-10, 19.6, 40), 0, 0.05, "is_near", 1 / 3),
+    ):
+        found = luck(some, Target.of({"i2t R@1": 10}, decimals), tolerance, kind)
+        assert found == (None if share is None else pytest.approx(share))
 
 
 def test_the_page_lists_the_axes():
-    text = (Path(__file__).parents[2] / "docs" / "protocols.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "protocols.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(AXES.names())
 
 
 @pytest.fixture(scope="module")
 def small():
     return TwoStage(100, K)
-
-
-def first(found):
-    return found.explanations[0].line()
 
 
 def cut(scores, matching, k):
@@ -201,7 +165,7 @@ def cut(scores, matching, k):
 
 
 def test_every_form_of_ground_truth_and_of_matching_scores(small):
-    printed = rounded(of_two(small))
+    printed = of_two(small)
     positives = small.home[None, :] == np.arange(100)[:, None]
     truth = GroundTruth.from_caption_image(small.home, 100)
     lists = {row: list(range(K * row, K * row + K)) for row in range(100)}
@@ -212,17 +176,14 @@ def test_every_form_of_ground_truth_and_of_matching_scores(small):
         *((K, both, "everything"), (K, deep, "64")),
     ):
         found = explore_scores(small.contrastive, form, printed, matching=matching, threads=1, changes=1)
-        assert (first(found), found.default["k_test"]) == ("k_test = 2", depth)
-    of_first = rounded(published_recalls(small.contrastive[:, small.caption(0)], None, np.arange(100), 0))
-    found = explore_rows(small.images, small.texts, small.home, of_first, threads=1, changes=2)
-    assert first(found) == "captions = first"
-
-
-def test_scores_that_are_cut_already(small):
-    printed = {name: value for name, value in rounded(of_two(small)).items() if name.startswith("i2t")}
-    found = explore_scores(cut(small.contrastive, small.matching, 2), K, printed, threads=1, changes=1)
+        assert (found.explanations[0].line(), found.default["k_test"]) == ("k_test = 2", depth)
+    side = {name: value for name, value in printed.items() if name.startswith("i2t")}
+    found = explore_scores(cut(small.contrastive, small.matching, 2), K, side, threads=1, changes=1)
     assert explain(found)[0].startswith("99.6 % of the scores are -100")
     assert found.to_dict()["warnings"] == list(found.warnings)
+    of_first = rounded(published_recalls(small.contrastive[:, small.caption(0)], None, np.arange(100), 0))
+    found = explore_rows(small.images, small.texts, small.home, of_first, threads=1, changes=2)
+    assert found.explanations[0].line() == "captions = first"
 
 
 def test_what_is_given_wrongly(small, sources):
@@ -262,7 +223,6 @@ def test_what_is_given_wrongly(small, sources):
     refused(DataError, "3 images and 0 texts", explore, {"test": empty}, asked)
 
 
-CELLS = tuple(f"{side} R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10))
 NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)
 
 
@@ -275,8 +235,8 @@ def chosen(source, target=NOTHING, **wanted):
     return Settings(**fields)
 
 
-def test_two_measures_called_map(small):
-    """Over the positives that are found, and over all five that could be."""
+def test_map_of_both_kinds_and_random_captions(small):
+    """mAP over the positives that are found, and over all five that could be; captions as embedding draws them."""
     source = rows(small, 100)
     target = Target.of({"i2t mAP@5": 40.0}, 0)
     hits = small.home[np.argsort(-small.contrastive, axis=1)[:, :5]] == np.arange(100)[:, None]
@@ -285,17 +245,12 @@ def test_two_measures_called_map(small):
     for name, divisor in (("over positives", 5), ("over hits", np.maximum(hits.sum(axis=1), 1))):
         found = recompute.cells(chosen(source, target, mAP=name))["i2t mAP@5"]
         assert found == pytest.approx(100 * np.mean(sums / divisor))
-
-
-def test_random_captions_are_those_that_embedding_draws():
-    """``diptych embed --captions random:1`` and ``captions = random, seed 1`` mean the same captions."""
     home = np.repeat(np.arange(60), np.random.default_rng(0).integers(1, 7, 60))
     ids = [f"{row:03d}.jpg" for row in np.random.default_rng(1).permutation(60)]
     names = [str(row) for row in range(len(home))]
     where = ["test"] * 60, FolderSource("nowhere", ids), np.arange(60)
     collection = Collection("made-up", ids, names, names, home, *where)
-    scores = np.zeros((60, len(home)))
-    source = Scored(scores, GroundTruth.from_caption_image(home, 60), image_ids=ids)
+    source = Scored(np.zeros((60, len(home))), GroundTruth.from_caption_image(home, 60), image_ids=ids)
     for seed in (0, 1, 2):
         settings = chosen(source, captions=f"random, seed {seed}")
         kept = KEPT[settings.captions](source.truth, source.image_keys)
@@ -414,32 +369,30 @@ def expected(order, cutoff, positives, counting):
     return hits / max(1, positives if counting == "share of all" else min(positives, cutoff))
 
 
-@pytest.mark.parametrize("kind", ["contrastive alone", "whole", "stored"])
-@pytest.mark.parametrize("seed", range(4))
-def test_every_pair_of_choices(seed, kind):
-    case = Case(seed, kind)
-    most = case.source.most_matched
-    recompute = Recompute({"test": case.source}, CELLS, 256 if most is None else most or 16, threads=1)
-    default, options = chosen(case.source), []
-    for axis in AXES:
-        _, *others = axis.choices({"test": case.source}, NOTHING)
-        options += [(axis.name, one) for one in others if axis.name in VARIED]
-    pairs = [(), *((one,) for one in options)]
-    pairs += [(one, other) for one, other in combinations(options, 2) if one[0] != other[0]]
-    compared = 0
-    for number, pair in enumerate(pairs):
-        wanted = default
-        for _, choice in pair:
-            wanted = replace(wanted, **choice.fields)
-        if not all(choice.applies(wanted) for _, choice in pair):
-            continue
-        folds = 1 + number % 2
-        wanted = replace(wanted, partition="full" if folds == 1 else "folds(2)")
-        counting = next((choice.name for axis, choice in pair if axis == "counting"), "")
-        by_hand = case.cells(wanted, folds, counting)
-        if by_hand is None:
-            refused(NotPossible, ".", recompute.cells, wanted)
-            continue
-        compared += 1
-        assert recompute.cells(wanted) == pytest.approx(by_hand), [(axis, one.name) for axis, one in pair]
-    assert compared > 20
+@pytest.mark.parametrize("kind", ["contrastive only", "whole", "stored"])
+def test_every_pair_of_choices(kind):
+    for case in (Case(0, kind), Case(1, kind)):
+        most, default, options, compared = case.source.most_matched, chosen(case.source), [], 0
+        depth = 256 if most is None else most or 16
+        recompute = Recompute({"test": case.source}, CELLS, depth, threads=1)
+        for axis in AXES:
+            _, *others = axis.choices({"test": case.source}, NOTHING)
+            options += [(axis.name, one) for one in others if axis.name in VARIED]
+        pairs = [(), *((one,) for one in options)]
+        pairs += [(one, other) for one, other in combinations(options, 2) if one[0] != other[0]]
+        for number, pair in enumerate(pairs):
+            wanted, folds = default, 1 + number % 2
+            for _, choice in pair:
+                wanted = replace(wanted, **choice.fields)
+            if not all(choice.applies(wanted) for _, choice in pair):
+                continue
+            wanted = replace(wanted, partition="full" if folds == 1 else "folds(2)")
+            counting = next((choice.name for axis, choice in pair if axis == "counting"), "")
+            by_hand = case.cells(wanted, folds, counting)
+            if by_hand is None:
+                refused(NotPossible, ".", recompute.cells, wanted)
+                continue
+            compared += 1
+            tried = [(axis, one.name) for axis, one in pair]
+            assert recompute.cells(wanted) == pytest.approx(by_hand), tried
+        assert compared > 20

@@ -28,18 +28,8 @@ def brute_force(rows, queries, k, alive=None):
 
 def shrink(patch):
     """So that few rows make many blocks, and few ties too many candidates."""
-    for name, value in (
-        ("_FEWEST_ROWS", 8),
-        ("_MOST_ROWS", 8),
-        ("_QUERIES", 3),
-        ("_PAIR_FLOATS", 64),
-    ):
+    for name, value in (("_FEWEST_ROWS", 8), ("_MOST_ROWS", 8), ("_QUERIES", 3), ("_PAIR_FLOATS", 64)):
         patch.setattr(vectors, name, value)
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    shrink(monkeypatch)
 
 
 @settings(max_examples=60, deadline=None)
@@ -82,17 +72,13 @@ def test_a_result_does_not_depend_on_its_batch():
         np.testing.assert_array_equal(alone[1][0], scores[query])
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_rows_that_differ_by_rounding_only_are_ordered_by_their_own_scores():
+def test_rows_that_differ_by_rounding_only_are_ordered_by_their_own_scores(monkeypatch):
+    shrink(monkeypatch)
     rng = np.random.default_rng(2)
-    centre = rng.standard_normal(64).astype(np.float32)
-    rows = centre * (1 + rng.integers(-2, 3, (300, 64)) * np.float32(6e-8))
-    rows = rows.astype(np.float32)
-    queries = rng.standard_normal((5, 64)).astype(np.float32)
-    slots, scores = top_k(RowStore(rows), queries, 10)
-    wanted, wanted_scores = brute_force(rows, queries, 10)
-    np.testing.assert_array_equal(slots, wanted)
-    np.testing.assert_array_equal(scores, wanted_scores)
+    rows = rng.standard_normal(64) * (1 + rng.integers(-2, 3, (300, 64)) * np.float32(6e-8))
+    rows, queries = rows.astype(np.float32), rng.standard_normal((5, 64)).astype(np.float32)
+    for found, wanted in zip(top_k(RowStore(rows), queries, 10), brute_force(rows, queries, 10), strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_no_more_than_a_block_of_scores_is_held():
@@ -137,17 +123,14 @@ def test_scores_are_the_exact_ones_to_the_last_bit(embeddings):
     np.testing.assert_array_equal(index.search_exact(queries, 10).scores, best.scores)
 
 
-def test_one_thread_builds_the_same_graph(embeddings, tmp_path):
+def test_one_thread_builds_the_same_graph_and_the_callers_threads_stay(embeddings, tmp_path):
+    import faiss
+
     for name in ("one", "two"):
         HnswIndex.build(embeddings).save(tmp_path / name)
     assert (tmp_path / "one" / "graph.faiss").read_bytes() == (tmp_path / "two" / "graph.faiss").read_bytes()
-
-
-def test_the_callers_threads_are_left_as_they_were(make_embeddings):
-    import faiss
-
     before = faiss.omp_get_max_threads()
-    HnswIndex.build(make_embeddings(count=5), threads=before + 1)
+    HnswIndex.build(embeddings, threads=before + 1)
     assert faiss.omp_get_max_threads() == before
 
 

@@ -22,36 +22,34 @@ from diptych.index.vectors import check_ids, check_k, count_rows, dense_vectors,
 ROWS = [[0, 2, 0], [0, 0, 0], [1, 0, 3]]
 
 
-def test_options_are_resolved_whole():
-    hnsw = ENGINES.get("hnsw")
-    assert hnsw.resolve({"m": 8}) == {"m": 8, "ef_construction": 100, "ef_search": 128, "threads": 1}
-    stored = hnsw.resolve({"ef_search": 40})
-    assert hnsw.resolve_search(stored, {}) == {"ef_search": 40}
+def test_options():
+    hnsw, inverted = ENGINES.get("hnsw"), ENGINES.get("inverted")
+    stored = hnsw.resolve({"m": 8, "ef_search": 40})
+    assert stored == {"m": 8, "ef_construction": 100, "ef_search": 40, "threads": 1}
+    assert (hnsw.resolve_search(stored, {}), inverted.resolve({})) == ({"ef_search": 40}, {"hub_share": 0.05})
     assert hnsw.resolve_search(stored, {"ef_search": 7}) == {"ef_search": 7}
-
-
-def test_options_refused():
-    hnsw = ENGINES.get("hnsw")
-    with pytest.raises(UnknownNameError, match="unknown option of index engine hnsw 'ef_serach'"):
-        hnsw.resolve({"ef_serach": 3})
-    refused(UnknownNameError, "known: ef_search", hnsw.resolve_search, hnsw.resolve({}), {"m": 3})
-    refused(UsageError, "m=1 is below 2", hnsw.resolve, {"m": 1})
-    refused(UsageError, "m='8' is not of type int", hnsw.resolve, {"m": "8"})
-    refused(UsageError, "m=True is not of type int", hnsw.resolve, {"m": True})
-    inverted = ENGINES.get("inverted")
-    refused(UsageError, "hub_share=True is not of type float", inverted.resolve, {"hub_share": True})
     whole = inverted.resolve({"hub_share": 1})["hub_share"]
     assert (whole, type(whole)) == (1.0, float)
-    assert inverted.resolve({}) == {"hub_share": 0.05}
-    for value in (-1.0, float("nan")):
-        refused(UsageError, "below 0", Option("share", 0.5, "a share", minimum=0).check, value)
+    for error, message, call, *given in (
+        (UnknownNameError, "unknown option of index engine hnsw 'ef_serach'", hnsw.resolve, {"ef_serach": 3}),
+        (UnknownNameError, "known: ef_search", hnsw.resolve_search, stored, {"m": 3}),
+        (UsageError, "m=1 is below 2", hnsw.resolve, {"m": 1}),
+        (UsageError, "m='8' is not of type int", hnsw.resolve, {"m": "8"}),
+        (UsageError, "m=True is not of type int", hnsw.resolve, {"m": True}),
+        (UsageError, "hub_share=True is not of type float", inverted.resolve, {"hub_share": True}),
+        *(
+            (UsageError, "below 0", Option("share", 0.5, "a share", minimum=0).check, value)
+            for value in (-1.0, float("nan"))
+        ),
+    ):
+        refused(error, message, call, *given)
 
 
 def test_ids():
     assert check_ids(("a", "b"), 2) == ["a", "b"]
     refused(DataError, "id 7 is a int", check_ids, ["b", 7], 2)
     for k in (0, -1, 1.0, "3", True, None):
-        refused(UsageError, "cannot be asked for", check_k, k)
+        refused(UsageError, "cannot be requested", check_k, k)
     assert check_k(np.int64(3)) == 3
 
 
@@ -59,32 +57,21 @@ def test_dense_vectors_refused():
     refused(UsageError, r"pass vector\[None\]", dense_vectors, np.ones(3), 3, "query")
     refused(UsageError, "real numbers", dense_vectors, [["a"]], 1, "query")
     refused(UsageError, "shape", count_rows, np.ones((1, 2, 3)), "query")
+    for value, said in ((3e19, "too long"), (1e300, "not finite")):  # for float32
+        refused(NumericalError, said, row_norms, dense_vectors([[value, 0]], 2, "query"), None, "query")
+    for value in (np.nan, np.inf, -np.inf):
+        rows, names = np.zeros((20_000, 2), dtype=np.float32), [f"i{row}" for row in range(20_000)]
+        rows[17_000, 1] = value
+        said = r"item vector 'i17000' \(row 17000\) is not finite"
+        refused(NumericalError, said, row_norms, rows, names, "item")
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_not_finite_names_the_id(value):
-    rows = np.zeros((20_000, 2), dtype=np.float32)
-    rows[17_000, 1] = value
-    with pytest.raises(NumericalError, match=r"item vector 'i17000' \(row 17000\) is not finite"):
-        row_norms(rows, [f"i{row}" for row in range(20_000)], "item")
-
-
-def test_too_long_for_float32_says_so():
-    refused(NumericalError, "too long", row_norms, dense_vectors([[3e19, 0]], 2, "query"), None, "query")
-    refused(NumericalError, "not finite", row_norms, dense_vectors([[1e300, 0]], 2, "query"), None, "query")
-
-
-@pytest.mark.parametrize("kind", [np.array, csr_array, csc_array, coo_array, list])
-def test_any_form_becomes_the_same_canonical_rows(kind):
-    rows = sparse_vectors(kind(ROWS), 3, None, "query")
-    assert isinstance(rows, csr_array)
-    assert rows.dtype == np.float32
-    assert rows.has_canonical_format
-    assert (rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()) == (
-        [0, 1, 1, 3],
-        [1, 0, 2],
-        [2, 1, 3],
-    )
+def test_any_form_becomes_the_same_canonical_rows():
+    for kind in (np.array, csr_array, csc_array, coo_array, list):
+        rows = sparse_vectors(kind(ROWS), 3, None, "query")
+        assert (type(rows), rows.dtype, rows.has_canonical_format) == (csr_array, np.float32, True)
+        parts = rows.indptr.tolist(), rows.indices.tolist(), rows.data.tolist()
+        assert parts == ([0, 1, 1, 3], [1, 0, 2], [2, 1, 3])
 
 
 def test_refused():
@@ -100,68 +87,53 @@ def test_refused():
         dense_vectors(csr_array(ROWS), 3, "query")
 
 
-@pytest.mark.parametrize(
-    ("starts", "columns"),
-    [
-        ([0, 2, 3], [0, 1, 3]),
-        ([0, 2, 3], [0, -1, 2]),
-        ([0, 2, 3], [0, 1, 400_000_000]),
-        ([0, 4, 3], [0, 1, 2]),
-    ],
-)
-@pytest.mark.parametrize("kind", [csr_array, csc_array])
-def test_columns_and_starts_that_lead_elsewhere_in_memory(kind, starts, columns):
+def test_columns_and_starts_that_lead_elsewhere_in_memory():
     """SciPy does not look at them; compiled code would read, and write, where they lead."""
-    parts = (
-        np.ones(3, dtype=np.float32),
-        np.array(columns, dtype=np.int32),
-        np.array(starts, dtype=np.int32),
-    )
-    shape = (2, 3) if kind is csr_array else (3, 2)
-    with pytest.raises(DataError, match="not those of a sparse array of shape"):
-        sparse_vectors(kind(parts, shape=shape), shape[1], None, "query")
+    wrong = [([0, 2, 3], [0, 1, 3]), ([0, 2, 3], [0, -1, 2])]
+    wrong += [([0, 2, 3], [0, 1, 400_000_000]), ([0, 4, 3], [0, 1, 2])]
+    for starts, columns in wrong:
+        parts = np.ones(3, np.float32), np.array(columns, np.int32), np.array(starts, np.int32)
+        for kind, shape in ((csr_array, (2, 3)), (csc_array, (3, 2))):
+            with pytest.raises(DataError, match="not those of a sparse array of shape"):
+                sparse_vectors(kind(parts, shape=shape), shape[1], None, "query")
 
 
-@pytest.mark.parametrize("column", [-1, 3])
-def test_columns_of_a_damaged_file(column):
+def test_columns_of_a_corrupt_file():
     def rows(last):
         return SparseRows(csr_array((np.ones(2), np.array([0, last]), np.array([0, 2])), shape=(1, 3)))
 
     rows(2).check_columns()
-    refused(StorageError, f"columns from .*{column}.*, those of 3 terms expected", rows(column).check_columns)
+    for column in (-1, 3):
+        said = f"columns from .*{column}.*, those of 3 terms expected"
+        refused(StorageError, said, rows(column).check_columns)
 
 
-def test_the_exact_engine_of_each_kind_is_the_default(make_embeddings, make_bags):
+def test_the_exact_engine_of_each_kind_is_the_default_and_the_wrong_kind_is_refused(
+    make_embeddings, make_bags
+):
     assert build_index(make_embeddings()).engine_name == "exact"
     assert build_index(make_bags()).engine_name == "inverted"
-
-
-def test_the_wrong_kind_is_refused_and_suitable_engines_are_named(make_embeddings, make_bags):
-    with pytest.raises(
-        UsageError, match=r"inverted engine indexes sparse vectors, these are dense \(200 of.*exact"
-    ):
-        build_index(make_embeddings(), "inverted")
+    said = r"inverted engine indexes sparse vectors, these are dense \(200 of.*exact"
+    refused(UsageError, said, build_index, make_embeddings(), "inverted")
     for name in ("exact", "hnsw"):
-        with pytest.raises(UsageError, match=f"the {name} engine indexes dense.*cascade, impacts, inverted"):
-            build_index(make_bags(), name)
+        said = f"the {name} engine indexes dense.*cascade, impacts, inverted"
+        refused(UsageError, said, build_index, make_bags(), name)
 
 
-def test_another_vocabulary_is_refused(make_bags):
+def test_another_vocabulary_is_refused(make_embeddings, make_bags):
     index = build_index(make_bags(width=5))
     query = np.ones((1, 5))
     assert index.search(query, 1, vocabulary=index.about["vocabulary"]).found.tolist() == [1]
-    for call in (
-        lambda: index.check_origin(vocabulary="other"),
-        lambda: index.search(query, 1, vocabulary="other"),
-        lambda: index.search_exact(query, 1, vocabulary="other"),
-        lambda: index.add(["new"], query, vocabulary="other"),
+    for call, *given in (
+        (index.check_origin,),
+        (index.search, query, 1),
+        (index.search_exact, query, 1),
+        (index.add, ["new"], query),
     ):
-        refused(MismatchError, r"an index opened with another vocabulary: .* over other", call)
+        said = r"an index opened with another vocabulary: .* over other"
+        refused(MismatchError, said, call, *given, vocabulary="other")
     assert "new" not in index
-
-
-def test_a_dense_index_has_no_vocabulary(make_embeddings):
-    index = build_index(make_embeddings())
-    assert index.terms == ()
-    with pytest.raises(MismatchError, match="those of the index over none"):
-        index.search(np.ones((1, 16)), 1, vocabulary="any")
+    dense = build_index(make_embeddings())
+    assert dense.terms == ()
+    said = "those of the index over none"
+    refused(MismatchError, said, dense.search, np.ones((1, 16)), 1, vocabulary="any")

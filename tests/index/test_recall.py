@@ -48,22 +48,19 @@ FIVE, PAIR, THREE, TWO = (
 GIVEN, OWN = "given", "items of the index, each without itself"
 
 
-@pytest.mark.parametrize(
-    ("rows", "missed", "k", "source", "value"),
-    [
+def test_what_is_missed_counts(make_embeddings):
+    """A query of image 0 does not count itself."""
+    for rows, missed, k, source, value in [
         *((FIVE, "", 4, GIVEN, 1), (FIVE, "0", 4, GIVEN, 0.75), (FIVE, "012", 4, GIVEN, 0.25)),
         (FIVE, "4", 4, GIVEN, 1),
         (PAIR, "1", 2, GIVEN, 1),  # of equal items either will do
         *((THREE, "0", 1, GIVEN, 0), (THREE, "0", 1, OWN, 1), (THREE, "1", 1, OWN, 0)),
         *((TWO, "1", 2, GIVEN, 0.5), (TWO, "1", 2, OWN, 0)),  # as many as there are
-    ],
-)
-def test_what_is_missed_counts(make_embeddings, rows, missed, k, source, value):
-    """A query of image 0 does not count itself."""
-    index = Forgetful(build_index(make_embeddings(rows)), {f"image-{row}" for row in missed})
-    query = np.ones((1, 5)) if rows is FIVE else np.eye(len(rows[0]))[:1]
-    found = measure_recall(index, query, k, excluded=["image-0"] if source == OWN else None)
-    assert (found.value, found.source) == (value, source)
+    ]:
+        index = Forgetful(build_index(make_embeddings(rows)), {f"image-{row}" for row in missed})
+        query = np.ones((1, 5)) if rows is FIVE else np.eye(len(rows[0]))[:1]
+        found = measure_recall(index, query, k, excluded=["image-0"] if source == OWN else None)
+        assert (found.value, found.source) == (value, source)
 
 
 def test_an_approximate_engine_reports_it_when_built(make_embeddings):
@@ -104,14 +101,11 @@ def test_on_given_queries_and_after_changes(make_embeddings, tmp_path):
     assert "3 items changed since" in index.describe()
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_nothing_to_measure_is_not_reported_as_a_figure(make_embeddings, count):
-    index = build_index(make_embeddings(count=count), "hnsw")
-    assert "recall" not in index.about
-    assert "recall not measured" in index.describe()
-
-
-def test_fewer_items_than_ten(make_embeddings):
+def test_nothing_to_measure_is_not_reported_as_a_figure(make_embeddings):
+    for count in [0, 1]:
+        index = build_index(make_embeddings(count=count), "hnsw")
+        assert "recall" not in index.about
+        assert "recall not measured" in index.describe()
     assert build_index(make_embeddings(count=5), "hnsw").about["recall"]["value"] == 1
 
 
@@ -129,12 +123,9 @@ def test_against_a_reference_an_item_counts_by_what_it_is_not_by_its_score(make_
     assert measure_recall(shuffled, query, 3, reference=reference).value == pytest.approx(2 / 3)
     assert measure_recall(shuffled, query, 1, reference=reference).value == 1
     assert measure_recall(shuffled, query, 2, reference=reference).value == 0.5
-
-
-def test_of_a_reference_twice_as_many_are_looked_at(make_embeddings):
-    query = np.ones((1, 1))
+    # Of a reference twice as many are looked at: as good as the best, and beyond two of one.
     reference = build_index(make_embeddings([[7], [7], [7], [1]]))
-    for first, value in (("image-1", 1), ("image-2", 0)):  # as good as the best, and beyond two of one
+    for first, value in (("image-1", 1), ("image-2", 0)):
         only = build_index(make_embeddings([[5]], ids=[first]))
         assert measure_recall(only, query, 1, reference=reference).value == value
 

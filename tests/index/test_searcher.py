@@ -10,9 +10,11 @@ from refusals import refused
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError, UsageError
+from diptych.data import read_collection
 from diptych.encoders.embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.searcher import OwnTerms, Searcher, query_type
+from diptych.index.storage import CollectionCaptions
 
 TERMS = ["red", "green", "star", "cross"]
 ROWS = np.array([[1, 0, 2, 0], [1, 1, 0, 0], [3, 0, 0, 1], [0, 0, 1, 2]], dtype=np.float32)
@@ -92,3 +94,12 @@ def test_vectors_need_no_encoder_and_sentences_do(bags, tmp_path):
 def _saved(path, rows):
     np.save(path, rows)
     return path
+
+
+def test_captions_of_a_collection_are_those_of_each_image_or_each_caption_itself(scenes_folder):
+    collection = read_collection(scenes_folder)
+    of_images, of_texts = (CollectionCaptions(collection, kind) for kind in ("image", "text"))
+    assert list(of_images) == list(collection.image_ids)
+    assert of_images[collection.image_ids[3]] == list(collection.captions_of(3))
+    assert len(of_texts) == collection.n_captions
+    assert of_texts[collection.caption_ids[7]] == [collection.captions[7]]

@@ -1,3 +1,5 @@
+"""Ground truth and measures: by hand, against every order written out, the published code and other libraries."""
+
 from __future__ import annotations
 
 import json
@@ -12,10 +14,53 @@ from ranking import ranks_from_scores
 from refusals import refused
 from slow_ranking import slow_values
 
-from diptych.core.errors import UnknownNameError, UsageError
+from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import TIE_RULES, GroundTruth, Measure, Sum, measure, tie_groups
 from diptych.metrics.measuring import resolve
+
+
+def test_relevant_pairs_by_hand() -> None:
+    truth = GroundTruth.from_caption_image([0, 0, 2, 0, 2], 4)
+    assert [truth.i2t.of(image).tolist() for image in range(4)] == [[0, 1, 3], [], [2, 4], []]
+    assert [truth.t2i.of(text).tolist() for text in range(5)] == [[0], [0], [2], [0], [2]]
+    assert (truth.i2t.gallery, truth.t2i.gallery) == (5, 4)
+    assert truth.text_image.tolist() == [0, 0, 2, 0, 2]
+    assert truth.without_positive == {"i2t": 2, "t2i": 0}
+    truth = GroundTruth.from_pairs([1, 0, 1, 1], [0, 2, 2, 0], 2, 4)
+    assert [truth.i2t.of(image).tolist() for image in range(2)] == [[2], [0, 2]]
+    assert [truth.t2i.of(text).tolist() for text in range(4)] == [[1], [], [0, 1], []]
+    assert truth.text_image.tolist() == [1, -1, 0, -1]
+    assert truth.without_positive == {"i2t": 0, "t2i": 2}
+    truth = GroundTruth.from_pairs([0, 1, 1, 2], [0, 1, 2, 2], 3, 3, text_image=[0, 1, 1])
+    part = truth.subset(np.array([2, 1]), np.array([1, 2]))
+    assert [part.i2t.of(image).tolist() for image in range(2)] == [[1], [0, 1]]
+    assert part.text_image.tolist() == [1, 1]
+    assert truth.subset(np.array([2]), np.array([1, 2])).text_image.tolist() == [-1, -1]
+
+
+def test_what_is_no_ground_truth_and_no_change_to_one() -> None:
+    caption_image = np.array([0, 1])
+    truth = GroundTruth.from_caption_image(caption_image, 2)
+    caption_image[0] = 1
+    assert truth.t2i.of(0).tolist() == [0]
+    with pytest.raises(ValueError, match="read-only"):
+        truth.i2t.rows[0] = 1
+    for images, texts, message in (
+        ([0, 2], [0, 1], r"image row 2 \(entry 1\) is not in \[0, 2\)"),
+        ([0, -1], [0, 1], r"image row -1 \(entry 1\)"),
+        ([0, 1], [0, 3], r"text row 3 \(entry 1\) is not in \[0, 3\)"),
+        ([0], [0, 1], "1 images and 2 texts are not pairs"),
+        ([0.5], [0], "must be a list of whole numbers, got an array of float64"),
+        ([[0]], [0], "must be a list of whole numbers"),
+    ):
+        refused(DataError, message, GroundTruth.from_pairs, images, texts, 2, 3)
+    pairs = GroundTruth.from_pairs
+    refused(DataError, "1 entries for 2 texts", pairs, [0], [0], 1, 2, text_image=[0])
+    refused(DataError, r"text_image row 1 \(entry 0\)", pairs, [0], [0], 1, 1, text_image=[1])
+    way = GroundTruth.from_caption_image([0], 1).positives
+    refused(UnknownNameError, "unknown direction 'i2i'", way, "i2i")
+
 
 BEST = ranks_from_scores(np.ones((2, 2)), GroundTruth.from_caption_image([0, 1], 2))["i2t"]
 
@@ -121,60 +166,19 @@ def test_the_published_median_is_rounded_down() -> None:
     assert not plain("medr").compat
 
 
-def test_chance_agrees_with_simulation() -> None:
-    gallery, relevant, trials = 30, np.array([1, 1, 2, 5, 0, 1, 3]), 4_000
-    random = np.random.default_rng(11)
-    hits = np.zeros((trials, len(relevant), gallery), dtype=bool)
-    for query, count in enumerate(relevant):
-        places = random.random((trials, gallery)).argpartition(count, axis=1)[:, :count]
-        np.put_along_axis(hits[:, query], places, True, axis=1)
-    for name in sorted(PLAIN):
-        simulated, chance = simulate(hits, relevant, *PLAIN[name]), plain(name).chance(relevant, gallery)
-        if name == "medr":  # the median over queries and orders
-            assert np.mean(simulated < chance) <= 0.5 <= np.mean(simulated <= chance)
-            continue
-        means = simulated.mean(axis=1)
-        error = means.std() / trials**0.5
-        assert abs(means.mean() - chance) <= 4 * error + 1e-12, name
-
-
-def simulate(hits: np.ndarray, relevant: np.ndarray, kind: str, cutoff: int | None) -> np.ndarray:
-    """A measure of each query in each random order."""
-    gallery = hits.shape[2]
-    first = np.where(hits.any(axis=2), hits.argmax(axis=2) + 1, gallery + 1)
-    top = hits[:, :, :cutoff]
-    within = top.any(axis=2)
-    ranks = np.arange(1, top.shape[2] + 1)
-    size = np.maximum(relevant, 1)
-    precisions = top * top.cumsum(axis=2) / ranks
-    sums = precisions.sum(axis=2)
-    found: np.ndarray = {
-        "R": within,
-        "MRR": within / first,
-        "rank": first,
-        "P": top.sum(axis=2) / (cutoff or 1),
-        "R-precision": np.stack([hits[:, q, :c].sum(axis=1) for q, c in enumerate(relevant)], axis=1) / size,
-        "R-cap": top.sum(axis=2) / np.minimum(size, cutoff or gallery),
-        "mAP": sums / np.minimum(size, cutoff or gallery),
-        "mAP@R": (precisions * (ranks <= size[:, None])).sum(axis=2) / size,
-        "mAP-positives": sums / size,
-        "mAP-cutoff": sums / (cutoff or 1),
-        "mAP-hits": sums / np.maximum(top.sum(axis=2), 1),
-    }[kind]
-    return found
-
-
 def test_chance_is_what_a_collapsed_model_gets() -> None:
-    truth = GroundTruth.from_caption_image(np.repeat(np.arange(6), 5), 6)
-    scores = np.zeros((6, 30))
-    for direction in ("i2t", "t2i"):
-        relevant, gallery = truth.positives(direction).counts, truth.positives(direction).gallery
-        for name in sorted(set(PLAIN) - {"medr"}):
-            got = float(np.mean(values(scores, truth, name, "expected", direction)))
-            assert got == pytest.approx(plain(name).chance(relevant, gallery), rel=1e-12), name
+    uneven = [(0, 0), (1, 3), (2, 5), (2, 6), (3, 1), (3, 2), (3, 4), (3, 7), (3, 8), (5, 9), (6, 0), (6, 1)]
+    several = GroundTruth.from_pairs(*map(list, zip(*uneven, strict=True)), 7, 30)
+    for truth in (GroundTruth.from_caption_image(np.repeat(np.arange(6), 5), 6), several):
+        scores = np.zeros((truth.n_images, truth.n_texts))
+        for direction in ("i2t", "t2i"):
+            relevant, gallery = truth.positives(direction).counts, truth.positives(direction).gallery
+            for name in sorted(set(PLAIN) - {"medr"}):
+                got = float(np.mean(values(scores, truth, name, "expected", direction)))
+                assert got == pytest.approx(plain(name).chance(relevant, gallery), rel=1e-12), name
 
 
-def test_recall_at_chance_in_closed_form() -> None:
+def test_chance_in_closed_form() -> None:
     assert plain("R@1").chance(np.full(5000, 5), 25_000) == pytest.approx(5 / 25_000)
     assert plain("R@10").chance(np.full(25_000, 1), 5_000) == pytest.approx(10 / 5_000)
     missed = (24_995 / 25_000) * (24_994 / 24_999)
@@ -183,37 +187,32 @@ def test_recall_at_chance_in_closed_form() -> None:
     assert plain("meanr").chance(np.array([1]), 1_000) == 500.5
     assert plain("medr").chance(np.array([1]), 1_000) == 500
     assert plain("medr").chance(np.array([0, 0, 1]), 1_000) == 1001
-
-
-def test_many_positives_take_neither_memory_nor_precision() -> None:
     assert plain("R@1").chance(np.array([10_000, 1]), 20_000) == pytest.approx((0.5 + 1 / 20_000) / 2)
     assert plain("mAP").chance(np.array([20_000]), 20_000) == pytest.approx(1.0)
     harmonic = np.sum(1 / np.arange(1, 20_001))
     assert plain("MRR").chance(np.array([1]), 20_000) == pytest.approx(harmonic / 20_000)
 
 
-def test_what_cannot_be() -> None:
+def test_names_sums_and_figures() -> None:
     refused(UsageError, "unknown measure 'Recall@5'.*did you mean 'R@5'", measure, "Recall@5")
     refused(UnknownNameError, "unknown measure 'rsums'.*did you mean 'rsum'", measure, "rsums")
     refused(UsageError, "'R@k' needs a cut-off", measure, "R@k")
     refused(UsageError, "cut-off of 'R@k' is 0", measure, "R@0")
     refused(UsageError, "'medr' takes no cut-off", plain("medr").at, 3)
-    refused(UsageError, "no measure was asked for", resolve, [])
+    refused(UsageError, "no measure was requested", resolve, [])
     refused(UsageError, "needs the ranks of all", plain("mAP@5").values, tie_groups(BEST, "expected"))
     refused(UnknownNameError, "unknown tie rule 'random'", tie_groups, BEST, "random")
-
-
-def test_sums_bring_their_parts_and_nothing_comes_twice() -> None:
     assert isinstance(measure("rsum"), Sum)
     measures, sums = resolve(["R@5", "rsum", "R@5"])
     assert [one.name for one in measures] == ["R@5", "R@1", "R@10"]
     assert [one.name for one in sums] == ["rsum"]
-
-
-def test_figures_are_printed_as_papers_do_and_small_ones_whole() -> None:
     recalls = [plain("R@1").show(value) for value in (0.5512, 0.0002, 0.0, 0.00999999)]
     assert recalls == ["55.1", "0.02", "0.0", "1.0"]
     assert plain("medr").show(2.0) == "2.0"
+    names = ["R@3", "R-cap@3", "mAP@3", "mAP-positives@3", "mAP-cutoff@3", "mAP-hits@3"]
+    result = evaluate(np.eye(8), None, GroundTruth.from_caption_image(np.arange(8), 8), names)
+    assert result.protocol.compat == ("R-cap@3", "mAP-cutoff@3", "mAP-hits@3")
+    assert result.score("R-cap@3", "i2t").chance == pytest.approx(3 / 8)
 
 
 # mAP at a cut-off has four denominators in the field; each has a name of its own here.
@@ -244,7 +243,7 @@ def of_ranks(rankings: list[list[int]], size: int) -> tuple[np.ndarray, GroundTr
     return scores, GroundTruth.from_pairs(*map(list, zip(*pairs, strict=True)), len(rankings), size)
 
 
-def test_four_denominators_by_hand() -> None:
+def test_precision_at_a_cut_off_by_hand() -> None:
     scores, truth = of_ranks(RANKINGS, 12)
     third = (1 / 5 + 2 / 6 + 3 / 11) / 3  # all of the third query's precisions, at 5, 6 and 11
     assert values(scores, truth, "mAP")[2] == pytest.approx(third)
@@ -259,6 +258,25 @@ def test_four_denominators_by_hand() -> None:
         assert values(scores, truth, name) == pytest.approx(np.divide(sums, denominators).tolist()), name
     assert values(scores, truth, "P@5") == pytest.approx([0.2, 0, 0.2, 0, 1, 0, 0.4])
     assert values(scores, truth, "R-precision") == pytest.approx([0, 0, 0, 0, 1, 0, 1 / 3])
+    # One right text first, then a tie of one right and two wrong, of which one place counts.
+    truth = GroundTruth.from_pairs([0, 0], [0, 1], 1, 4)
+    scores = np.array([[2.0, 1.0, 1.0, 1.0]])
+    assert values(scores, truth, "mAP-hits@2") == pytest.approx([1.0])  # (1 + 1) / 2 or 1 / 1
+    # The tie alone: the first place is right or not, then nothing else counts.
+    assert values(scores[:, 1:], GroundTruth.from_pairs([0], [0], 1, 3), "mAP-hits@1") == pytest.approx(
+        [1 / 3]
+    )
+    # Two of three right, two places: right first 1, or (1 + 1) / 2; wrong first 1/2.
+    two = GroundTruth.from_pairs([0, 0], [0, 1], 1, 3)
+    assert values(np.zeros((1, 3)), two, "mAP-hits@2") == pytest.approx([(1 + 1 + 1 / 2) / 3])
+    # All 3,000 texts tie, 5 are right: the first hit decides with k = 1, and chance is 5 / 3000.
+    truth, ties = GroundTruth.from_pairs([0] * 5, range(5), 1, 3_000), np.zeros((1, 3_000))
+    assert values(ties, truth, "mAP-hits@1") == pytest.approx([5 / 3_000], rel=1e-12)
+    assert values(ties, truth, "mAP-hits@3000") == pytest.approx(values(ties, truth, "mAP"), rel=1e-9)
+    # As table 5.2 prints it: R@1 is a hit, R@5 and R@10 are shares of the five captions.
+    scores = np.arange(11, 0, -1.0)[None]
+    truth = GroundTruth.from_pairs([0] * 5, [0, 2, 6, 9, 10], 1, 11)
+    assert [values(scores, truth, f"R-cap@{k}")[0] for k in (1, 5, 10)] == pytest.approx([1, 2 / 5, 4 / 5])
 
 
 @pytest.mark.skipif(not GOLDEN.is_file(), reason="no golden file beside the project")
@@ -292,38 +310,3 @@ def test_agrees_with_ir_measures() -> None:
     }.items():
         found = {one.query_id: one.value for one in ir_measures.iter_calc([theirs], qrels, run)}
         assert values(scores, truth, ours) == pytest.approx([found[f"q{q}"] for q in range(20)]), ours
-
-
-def test_a_tie_across_the_cut_off_by_hand() -> None:
-    # One right text first, then a tie of one right and two wrong, of which one place counts.
-    truth = GroundTruth.from_pairs([0, 0], [0, 1], 1, 4)
-    scores = np.array([[2.0, 1.0, 1.0, 1.0]])
-    assert values(scores, truth, "mAP-hits@2") == pytest.approx([1.0])  # (1 + 1) / 2 or 1 / 1
-    # The tie alone: the first place is right or not, then nothing else counts.
-    assert values(scores[:, 1:], GroundTruth.from_pairs([0], [0], 1, 3), "mAP-hits@1") == pytest.approx(
-        [1 / 3]
-    )
-    # Two of three right, two places: right first 1, or (1 + 1) / 2; wrong first 1/2.
-    two = GroundTruth.from_pairs([0, 0], [0, 1], 1, 3)
-    assert values(np.zeros((1, 3)), two, "mAP-hits@2") == pytest.approx([(1 + 1 + 1 / 2) / 3])
-
-
-def test_large_tie_groups_stay_exact() -> None:
-    # All 3,000 texts tie, 5 are right: the first hit decides with k = 1, and chance is 5 / 3000.
-    truth, ties = GroundTruth.from_pairs([0] * 5, range(5), 1, 3_000), np.zeros((1, 3_000))
-    assert values(ties, truth, "mAP-hits@1") == pytest.approx([5 / 3_000], rel=1e-12)
-    assert values(ties, truth, "mAP-hits@3000") == pytest.approx(values(ties, truth, "mAP"), rel=1e-9)
-
-
-def test_capped_recall_by_hand() -> None:
-    """As table 5.2 prints it: R@1 is a hit, R@5 and R@10 are shares of the five captions."""
-    scores = np.arange(11, 0, -1.0)[None]
-    truth = GroundTruth.from_pairs([0] * 5, [0, 2, 6, 9, 10], 1, 11)
-    assert [values(scores, truth, f"R-cap@{k}")[0] for k in (1, 5, 10)] == pytest.approx([1, 2 / 5, 4 / 5])
-
-
-def test_published_conventions_are_named() -> None:
-    names = ["R@3", "R-cap@3", "mAP@3", "mAP-positives@3", "mAP-cutoff@3", "mAP-hits@3"]
-    result = evaluate(np.eye(8), None, GroundTruth.from_caption_image(np.arange(8), 8), names)
-    assert result.protocol.compat == ("R-cap@3", "mAP-cutoff@3", "mAP-hits@3")
-    assert result.score("R-cap@3", "i2t").chance == pytest.approx(3 / 8)

@@ -1,5 +1,8 @@
+"""Ranks of rows and of re-ranked candidates, against counting one comparison at a time."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,8 @@ from ranking import ranks_from_rows, ranks_from_scores
 from refusals import refused
 from slow_ranking import exact_scores
 
-from diptych.core.context import report_to
 from diptych.core.errors import DataError, NumericalError, UsageError
-from diptych.metrics import DIRECTIONS, GroundTruth, Ranks
+from diptych.metrics import DIRECTIONS, UNSCORED, Candidates, GroundTruth, Ranks, Reranked
 from diptych.metrics import ranks as module
 from diptych.metrics.tiles import TileCounter
 
@@ -183,30 +185,7 @@ def test_what_cannot_be_ranked() -> None:
         refused(DataError, message, ranks_from_rows, np.ones((n, 2), "f"), np.ones((m, 2), "f"), empty)
 
 
-def test_progress_adds_up_to_all_scores() -> None:
-    seen: list[tuple[object, ...]] = []
-    steps: list[int] = []
-
-    class Bars:
-        def start(self, *about: object) -> Bars:
-            seen.append(about)
-            return self
-
-        def advance(self, done: int = 1, note: str = "") -> None:
-            steps.append(done)
-
-        def finish(self, task: object) -> None:
-            seen.append(("finished",))
-
-    rows, truth = np.eye(10, dtype=np.float32), GroundTruth.from_caption_image(np.arange(10), 10)
-    with report_to(Bars()):  # type: ignore[arg-type]
-        ranks_from_rows(rows, rows, truth, block=7, threads=2)
-    assert [one[:3] for one in seen] == [("ranks", 100, "scores"), ("finished",)]
-    assert len(steps) > 2
-    assert sum(steps) == 100
-
-
-def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_count_as_the_environment_says_and_lose_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: TileCounter, images: slice, texts: slice) -> None:
         raise MemoryError("no more")
 
@@ -214,11 +193,56 @@ def test_an_error_in_one_worker_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> 
     rows = np.eye(10, dtype=np.float32)
     with pytest.raises(MemoryError, match="no more"):
         ranks_from_rows(rows, rows, GroundTruth.from_caption_image(np.arange(10), 10), block=7, threads=2)
-
-
-def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert module.available_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     assert module.available_threads() >= 1
+
+
+def side(items: object, contrastive: object = None, matching: object = None) -> Candidates:
+    rows = np.asarray(items)
+    falling = -np.tile(np.arange(rows.shape[1], dtype=np.float32), (len(rows), 1))
+    first = falling if contrastive is None else np.asarray(contrastive, np.float32)
+    second = rows.astype(np.float32) if matching is None else np.asarray(matching, np.float32)
+    return Candidates(rows, first, second)
+
+
+@pytest.fixture
+def reranked() -> Reranked:
+    """Two images, three texts, two candidates."""
+    return Reranked(side([[2, 0], [1, 2]]), side([[0, 1], [1, 0], [1, 0]]), True, {"encoder": "abc", "k": 2})
+
+
+def test_saved_over_what_it_is_mapped_from(reranked: Reranked, tmp_path: Path) -> None:
+    opened = Reranked.open(reranked.save(tmp_path / "reranked"))
+    assert isinstance(opened.t2i.items, np.memmap)
+    assert opened.first(1).i2t.items.tolist() == [[2], [1]]
+    again = Reranked.open(opened.save(tmp_path / "reranked"))
+    assert again.t2i.items.tolist() == reranked.t2i.items.tolist()
+    assert {path.suffix for path in (tmp_path / "reranked").iterdir()} == {".npy", ".json"}
+
+
+def test_the_published_matrix(reranked: Reranked) -> None:
+    assert reranked.matrix("i2t").tolist() == [[-1, UNSCORED, 2], [UNSCORED, 1, 1]]  # matching + contrastive
+
+
+def test_what_are_no_candidates(tmp_path: Path) -> None:
+    for items, contrastive, matching, error, message in (
+        ([[0, 3]], None, None, DataError, "i2t query 0: a candidate is not in a gallery of 3"),
+        ([[0, -1]], None, None, DataError, "a candidate is not in a gallery of 3"),
+        ([[0, 1], [2, 2]], None, None, DataError, "i2t query 1: a row is a candidate twice"),
+        ([[0, 1]], [[0.1, 0.2]], None, DataError, "a higher contrastive score than"),
+        ([[0, 1]], [[np.inf, 0]], None, NumericalError, "a contrastive score is not finite"),
+        ([[0, 1]], None, [[0, np.nan]], NumericalError, "a matching score is not finite"),
+        (np.zeros((2, 0), int), None, None, DataError, "2 queries with 0 candidates each"),
+        (np.zeros((0, 2), int), None, None, DataError, "0 queries with 2 candidates each"),
+    ):
+        given = Reranked(side(items, contrastive, matching), side(np.zeros((3, 1), int)))
+        assert given.n_images == len(np.asarray(items))
+        refused(error, message, given.save, tmp_path / "reranked")
+        assert not (tmp_path / "reranked").exists()
+    scores = np.zeros((1, 2))
+    message = r"candidates of shape \(1, 2\), contrastive scores \(1, 3\)"
+    refused(DataError, message, Candidates, np.zeros((1, 2), int), np.zeros((1, 3)), scores)
+    refused(DataError, "candidates are float64 numbers", Candidates, scores, scores, scores)

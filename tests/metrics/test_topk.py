@@ -1,6 +1,9 @@
-"""The best of a gallery: ``top_k``, and first places with all that tie, against sorting everything."""
+"""Products, and the best of a gallery: ``top_k``, and first places with all that tie, against sorting everything."""
 
 from __future__ import annotations
+
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,9 +16,69 @@ from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics import top_k
 from diptych.metrics import topk as module
 from diptych.metrics.ground_truth import Direction
+from diptych.metrics.products import check_rows, pair_scores, rounding_band
 from diptych.metrics.relevance import gains_at_places
 from diptych.metrics.sources import DirectedScores, OrderScores, RowProducts
 from diptych.metrics.topk import Firsts, first_places
+
+
+def test_a_score_does_not_depend_on_its_neighbours_or_on_its_sides() -> None:
+    for width in (1, 3, 7, 64, 129, 300, 1025):
+        random = np.random.default_rng(width)
+        left = random.normal(size=(9, width)).astype(np.float32)
+        right = random.normal(size=(40, width)).astype(np.float32)
+        i, j = random.integers(0, 9, 500), random.integers(0, 40, 500)
+        together = pair_scores(left, right, i, j).tolist()
+        assert together == [pair_scores(left, right, i[p : p + 1], j[p : p + 1])[0] for p in range(500)]
+        assert together == pair_scores(right, left, j, i).tolist()
+        copies = np.repeat(right[:1], 40, axis=0)
+        assert len(set(pair_scores(left[:1], copies, np.zeros(40, int), np.arange(40)))) == 1
+
+
+def test_scores_agree_with_fractions() -> None:
+    random = np.random.default_rng(0)
+    left, right = (random.normal(size=(1, 50)).astype(np.float32) for _ in range(2))
+    exact = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(left[0], right[0], strict=True))
+    zero = np.zeros(1, dtype=int)
+    assert math.isclose(pair_scores(left, right, zero, zero)[0], float(exact), rel_tol=0, abs_tol=1e-14)
+
+
+def test_no_product_leaves_the_band() -> None:
+    for scale in (1.0, 1e-22, 1e12):
+        for kind in (np.float32, np.float64):
+            random = np.random.default_rng(1)
+            left = (scale * random.normal(size=(60, 200))).astype(np.float32)
+            right = (scale * random.normal(size=(80, 200))).astype(np.float32)
+            product = left.astype(kind) @ right.astype(kind).T
+            i, j = np.indices(product.shape).reshape(2, -1)
+            error = np.abs(product - pair_scores(left, right, i, j).reshape(product.shape)).max(axis=1)
+            band = rounding_band(
+                200, np.dtype(kind), check_rows(left, "left"), check_rows(right, "right").max()
+            )
+            assert np.all(error <= band)
+            if scale == 1.0:
+                assert np.all(band < 2000 * np.finfo(kind).eps * 200)  # a bound, not a blanket
+
+
+def test_bounds_of_norms_and_rows_that_are_none() -> None:
+    assert rounding_band(4, np.dtype(np.float32), np.array([1e20]), 1e20).tolist() == [math.inf]
+    assert rounding_band(4, np.dtype(np.float64), np.array([1e20]), 1e20)[0] < 1e26
+    rows = np.array([[3, 4], [0, 0], [3e38, 3e38]], np.float32)
+    norms = check_rows(rows, "image")
+    assert np.all(norms >= [5, 0, 3e38 * 2**0.5 * (1 - 1e-7)])
+    assert np.all(norms <= [5.0001, 1e-15, 4.3e38])
+    for rows, ids, error, message in (
+        (NAN, list("abcde"), NumericalError, r"image 'd' \(row 3\) is not finite"),
+        (INFINITE, None, NumericalError, r"image \(row 3\) is not finite"),
+        (np.ones((2, 2)), None, DataError, "float64 with shape"),
+        (np.ones(2, np.float32), None, DataError, r"float32 with shape \(2,\)"),
+        (np.ones((2, 2), np.float32), ["a"], DataError, "1 image ids for 2 image rows"),
+    ):
+        refused(error, message, check_rows, rows, "image", ids)
+
+
+NAN, INFINITE = np.ones((5, 3), np.float32), np.ones((5, 3), np.float32)
+NAN[3, 1], INFINITE[3, 1] = np.nan, -np.inf
 
 
 def slowly(queries: np.ndarray, gallery: np.ndarray, k: int) -> tuple[list[list[int]], list[list[float]]]:
@@ -24,11 +87,35 @@ def slowly(queries: np.ndarray, gallery: np.ndarray, k: int) -> tuple[list[list[
     return order, [[float(mine[row]) for row in rows] for mine, rows in zip(scores, order, strict=True)]
 
 
-def test_top_k_by_hand() -> None:
+def test_the_best_by_hand() -> None:
     gallery = np.array([[0, 1], [1, 0], [1, 0], [2, 2]], np.float32)
     rows, scores = top_k(np.array([[1, 0], [0, -1]], np.float32), gallery, 3)
     assert rows.tolist() == [[3, 1, 2], [1, 2, 0]]
     assert scores.tolist() == [[2, 1, 1], [0, 0, -1]]
+    queries = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+    gallery = np.array([[0.5, 0], [0.5, 1], [0.25, 1], [0.5, 1]], dtype=np.float32)
+    found = lists(list(first_places(sided(queries, gallery), 1)))
+    assert found == {0: [(0, 0.5), (1, 0.5), (3, 0.5)], 1: [(1, 1.0), (2, 1.0), (3, 1.0)]}
+    assert lists(list(first_places(sided(queries, gallery), 4)))[0][-1] == (2, 0.25)
+    assert lists(list(first_places(sided(queries, gallery), 99))) == slow_lists(
+        exact_scores(queries, gallery), 4
+    )
+    #                 query 0: one, three that tie; query 1: two that tie
+    firsts = Firsts(
+        np.array([4, 9]),
+        np.array([0, 4, 6]),
+        np.array([7, 1, 2, 3, 5, 6]),
+        np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1]),
+    )
+    values = np.array([0.2, 0.0, 0.6, 0.3, 1.0, 0.0])
+    by_hand = {
+        "expected": [[0.2, 0.3], [0.5, 0.5]],
+        "pessimistic": [[0.2, 0.0], [0.0, 1.0]],
+        "optimistic": [[0.2, 0.6], [1.0, 0.0]],
+        "compat": [[0.2, 0.3], [0.0, 1.0]],  # rows 3 and 6 come first
+    }
+    for rule, expected in by_hand.items():
+        assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule
 
 
 @settings(max_examples=60)
@@ -115,17 +202,6 @@ def slow_lists(scores: np.ndarray, depth: int) -> dict[int, list[tuple[int, floa
     return made
 
 
-def test_first_places_by_hand() -> None:
-    queries = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-    gallery = np.array([[0.5, 0], [0.5, 1], [0.25, 1], [0.5, 1]], dtype=np.float32)
-    found = lists(list(first_places(sided(queries, gallery), 1)))
-    assert found == {0: [(0, 0.5), (1, 0.5), (3, 0.5)], 1: [(1, 1.0), (2, 1.0), (3, 1.0)]}
-    assert lists(list(first_places(sided(queries, gallery), 4)))[0][-1] == (2, 0.25)
-    assert lists(list(first_places(sided(queries, gallery), 99))) == slow_lists(
-        exact_scores(queries, gallery), 4
-    )
-
-
 @settings(max_examples=80)
 @given(data=st.data())
 def test_agrees_with_sorting_everything(data: st.DataObject) -> None:
@@ -181,22 +257,3 @@ def test_every_tile_is_shown_once() -> None:
             assert sums.tolist() == pytest.approx(
                 exact_scores(queries, gallery).sum(axis=1).tolist(), rel=1e-4
             )
-
-
-def test_places_of_ties() -> None:
-    #                 query 0: one, three that tie; query 1: two that tie
-    firsts = Firsts(
-        np.array([4, 9]),
-        np.array([0, 4, 6]),
-        np.array([7, 1, 2, 3, 5, 6]),
-        np.array([0.9, 0.5, 0.5, 0.5, 0.1, 0.1]),
-    )
-    values = np.array([0.2, 0.0, 0.6, 0.3, 1.0, 0.0])
-    by_hand = {
-        "expected": [[0.2, 0.3], [0.5, 0.5]],
-        "pessimistic": [[0.2, 0.0], [0.0, 1.0]],
-        "optimistic": [[0.2, 0.6], [1.0, 0.0]],
-        "compat": [[0.2, 0.3], [0.0, 1.0]],  # rows 3 and 6 come first
-    }
-    for rule, expected in by_hand.items():
-        assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule

@@ -117,23 +117,23 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("compat", "reduction", "name"), FORMS)
-def test_input_targets_agree_with_the_published_code(compat: Any, reduction: Any, name: str) -> None:
+def test_input_targets_agree_with_the_published_code() -> None:
     """And the lean loss, which keeps no logits, has the value and the gradients of the whole one."""
-    golden = golden_of("itd_input_decoder")
-    decoder = load(InputTargetDecoder(20, 10, word_width=6), golden)
-    captions, *rest = golden["z_captions"].requires_grad_(), golden["token_ids"], golden["lengths"]
-    logits = decoder(captions, *rest)
-    np.testing.assert_allclose(logits.detach(), golden["logits"], atol=1e-9)
-    losses = (
-        token_reconstruction_loss(logits, *rest, compat, reduction),
-        decoder.loss(captions, *rest, compat, reduction),
-    )
-    for loss in losses:
-        assert loss.item() == pytest.approx(golden[name].item(), abs=1e-9)
-    full, lean = (torch.autograd.grad(loss, [captions, *decoder.parameters()]) for loss in losses)
-    torch.testing.assert_close(lean, full)
-    assert lean[0].abs().min() > 0
+    for compat, reduction, name in FORMS:
+        golden = golden_of("itd_input_decoder")
+        decoder = load(InputTargetDecoder(20, 10, word_width=6), golden)
+        captions, *rest = golden["z_captions"].requires_grad_(), golden["token_ids"], golden["lengths"]
+        logits = decoder(captions, *rest)
+        np.testing.assert_allclose(logits.detach(), golden["logits"], atol=1e-9)
+        losses = (
+            token_reconstruction_loss(logits, *rest, compat, reduction),
+            decoder.loss(captions, *rest, compat, reduction),
+        )
+        for loss in losses:
+            assert loss.item() == pytest.approx(golden[name].item(), abs=1e-9)
+        full, lean = (torch.autograd.grad(loss, [captions, *decoder.parameters()]) for loss in losses)
+        torch.testing.assert_close(lean, full)
+        assert lean[0].abs().min() > 0
 
 
 @given(st.integers(0, 10_000))
@@ -173,9 +173,8 @@ DECODER = InputTargetDecoder(9, 5, word_width=4)
 TOKENS, LENGTHS = torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2])
 
 
-@pytest.mark.parametrize(
-    ("message", "call"),
-    [
+def test_what_does_not_fit_is_named() -> None:
+    for message, call in [
         ("384 wide, targets 768", lambda: cosine_reconstruction_loss(torch.ones(2, 384), torch.ones(2, 768))),
         (
             r"\(2, 4\), targets \(3, 4\)",
@@ -206,10 +205,8 @@ TOKENS, LENGTHS = torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2])
         ("dampening is 1.5", lambda: LagrangeMultiplier(0.2, dampening=1.5)),
         ("highest value is 0.0", lambda: LagrangeMultiplier(0.2, highest=0.0)),
         ("compat 'published'", lambda: LagrangeMultiplier(0.2, compat="published")),  # type: ignore[arg-type]
-    ],
-)
-def test_what_does_not_fit_is_named(message: str, call: Any) -> None:
-    refused(UsageError, message, call)
+    ]:
+        refused(UsageError, message, call)
 
 
 def test_the_last_that_fits_is_taken_and_papers_sizes_are_the_default() -> None:
@@ -221,18 +218,20 @@ def test_the_last_that_fits_is_taken_and_papers_sizes_are_the_default() -> None:
     assert InputTargetDecoder(4, 3).embed.embedding_dim == 300
 
 
-@pytest.mark.parametrize("compat", ["unprojected", "none"])
-def test_a_multiplier_agrees_with_the_published_code(compat: Any) -> None:
-    golden = golden_of("lagrange_multiplier")
-    rates = [float(golden[name]) for name in ("main.start", "lr", "momentum", "dampening", "clamp_max")]
-    multiplier = LagrangeMultiplier(float(golden["main.eta"]), *rates, compat)
-    for step, loss in enumerate(golden["main.rec_losses"].tolist()):
-        found = {"lagrangian_term_before": multiplier.term(torch.tensor(loss, dtype=torch.float64)).item()}
-        multiplier.ascend(loss)
-        found |= {"raw_after": multiplier.raw, "clamped_after": multiplier.value}
-        found |= {"momentum_buffer_after": -multiplier.velocity}
-        for name, value in found.items():
-            assert value == pytest.approx(float(golden[f"main.{name}_step"][step]), abs=1e-12), name
+def test_a_multiplier_agrees_with_the_published_code() -> None:
+    for compat in ("unprojected", "none"):
+        golden = golden_of("lagrange_multiplier")
+        rates = [float(golden[name]) for name in ("main.start", "lr", "momentum", "dampening", "clamp_max")]
+        multiplier = LagrangeMultiplier(float(golden["main.eta"]), *rates, compat)
+        for step, loss in enumerate(golden["main.rec_losses"].tolist()):
+            found = {
+                "lagrangian_term_before": multiplier.term(torch.tensor(loss, dtype=torch.float64)).item()
+            }
+            multiplier.ascend(loss)
+            found |= {"raw_after": multiplier.raw, "clamped_after": multiplier.value}
+            found |= {"momentum_buffer_after": -multiplier.velocity}
+            for name, value in found.items():
+                assert value == pytest.approx(float(golden[f"main.{name}_step"][step]), abs=1e-12), name
 
 
 @given(
@@ -267,18 +266,23 @@ def test_the_gradient_of_the_loss_is_scaled_and_the_multiplier_has_none() -> Non
     assert [*multiplier.parameters(), *multiplier.buffers()] == []
 
 
-@pytest.mark.parametrize(("compat", "least", "most"), [("none", 1, 1), ("unprojected", 91, 1000)])
-def test_projected_it_recovers_at_once_and_unprojected_it_winds_up(
-    compat: Any, least: int, most: int
-) -> None:
-    multiplier, waited = LagrangeMultiplier(0.2, start=0.1, learning_rate=0.05, compat=compat), 0
-    for _ in range(200):
-        multiplier.ascend(0.1)
-    assert multiplier.value == 0.0
-    while multiplier.value == 0.0:
-        multiplier.ascend(0.4)
-        waited += 1
-    assert least <= waited <= most
+def test_a_multiplier_recovers_survives_a_file_and_refuses_nan() -> None:
+    for compat, least, most in (("none", 1, 1), ("unprojected", 91, 1000)):
+        multiplier, waited = LagrangeMultiplier(0.2, start=0.1, learning_rate=0.05, compat=compat), 0
+        for _ in range(200):
+            multiplier.ascend(0.1)
+        assert multiplier.value == 0.0
+        while multiplier.value == 0.0:
+            multiplier.ascend(0.4)
+            waited += 1
+        assert least <= waited <= most
+    for loss in (math.nan, math.inf):
+        multiplier = LagrangeMultiplier(0.2)
+        multiplier.ascend(0.3)
+        before = multiplier.get_extra_state()
+        refused(NumericalError, f"reconstruction loss is {loss}", multiplier.ascend, loss)
+        assert torch.equal(multiplier.get_extra_state(), before)
+        assert multiplier.logged() == {"multiplier": multiplier.value}
 
 
 def test_the_state_of_a_multiplier_survives_a_file_and_any_precision(tmp_path: Path) -> None:
@@ -309,13 +313,3 @@ def test_the_state_of_a_multiplier_survives_a_file_and_any_precision(tmp_path: P
     ):
         message = "three finite float64 numbers"
         refused(StorageError, message, LagrangeMultiplier(0.2).load_state_dict, {"_extra_state": wrong})
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number(loss: float) -> None:
-    multiplier = LagrangeMultiplier(0.2)
-    multiplier.ascend(0.3)
-    before = multiplier.get_extra_state()
-    refused(NumericalError, f"reconstruction loss is {loss}", multiplier.ascend, loss)
-    assert torch.equal(multiplier.get_extra_state(), before)
-    assert multiplier.logged() == {"multiplier": multiplier.value}

@@ -25,14 +25,7 @@ from diptych.analysis.granularity.result import (
     granularity_tables,
 )
 from diptych.analysis.information import Audit
-from diptych.analysis.information.audit import (
-    AuditProtocol,
-    GroupFigure,
-    Held,
-    Probing,
-    QuestionFigure,
-    Side,
-)
+from diptych.analysis.information.audit import AuditProtocol, GroupFigure, Held, Probing, QuestionFigure, Side
 from diptych.analysis.information.tables import (
     MOST_BARS,
     gap_charts,
@@ -46,7 +39,7 @@ from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
 from diptych.evaluation.printed import Target
 from diptych.evaluation.variants import Exploration, Scored, explore
-from diptych.evaluation.variants.tables import axes_tables, variants_table
+from diptych.evaluation.variants.exploration import axes_tables, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
@@ -148,38 +141,33 @@ def held(share: float, there: float = 3.0) -> Held:
 
 def question(key: str, share: float, entropy: float = 2.0) -> QuestionFigure:
     probing = Probing(held(share, entropy), 0.8, 0.3, 0.4, -0.02, 0.01)
-    return QuestionFigure(
-        key, 4, (400, 100), entropy, 0.31, {"shared": 1.0}, {"linear": probing, "mlp": probing}
-    )
+    both = {"linear": probing, "mlp": probing}
+    return QuestionFigure(key, 4, (400, 100), entropy, 0.31, {"shared": 1.0}, both)
 
 
-def side(kinds: dict[str, float], questions: list[QuestionFigure], notes: tuple[str, ...] = ()) -> Side:
-    none = {"linear": 0.0, "mlp": 0.0}
-    groups = [
-        GroupFigure(name, {"linear": held(share), "mlp": held(share + 0.02)}, none)
-        for name, share in kinds.items()
-    ]
+def side(kinds: dict[str, float], questions: list[QuestionFigure], *notes: str) -> Side:
+    groups = []
+    for name, share in kinds.items():
+        probes = {"linear": held(share), "mlp": held(share + 0.02)}
+        groups.append(GroupFigure(name, probes, dict.fromkeys(probes, 0.0)))
     return Side((400, 100, 100), tuple(groups), tuple(questions), notes)
-
-
-KINDS = {"shared": 0.9, "specific": 0.4, "undescribed": -0.1, "one caption": 0.7, "task-relevant": 0.6}
 
 
 @pytest.fixture
 def found() -> Audit:
     images = [question("main.shape", 0.31), question("light", 0.02), question("main.colour", 0.62)]
     captions = [question("main.shape", 0.97), question("unstated light", 0.0)]
-    without = {
-        "image": side(KINDS, images),
-        "caption": side({"shared": 0.95, "unstated": 0.0}, captions, ("facts: 2 with one value.",)),
-    }
+    kinds = {"shared": 0.9, "specific": 0.4, "undescribed": -0.1, "one caption": 0.7, "task-relevant": 0.6}
+    of_captions = side({"shared": 0.95, "unstated": 0.0}, captions, "facts: 2 with one value.")
     carrying = {
-        "image": side({**KINDS, "shortcut": 0.8}, [*images, question("digit <6>", 0.99)]),
+        "image": side({**kinds, "shortcut": 0.8}, [*images, question("digit <6>", 0.99)]),
         "caption": side({"shared": 0.5, "shortcut": 0.9}, captions),
     }
     probes, sizes = {"linear": "soft-max", "mlp": "perceptron"}, (400, 100, 100)
     protocol = AuditProtocol("facts", probes, 400, 0, 1000, 0.95, sizes, {"dataset": "<s>"})
-    return Audit(protocol, {"without": without, "with": carrying})
+    return Audit(
+        protocol, {"without": {"image": side(kinds, images), "caption": of_captions}, "with": carrying}
+    )
 
 
 def test_the_tables_and_charts_of_an_audit(found: Audit) -> None:
@@ -203,20 +191,6 @@ def test_the_tables_and_charts_of_an_audit(found: Audit) -> None:
     assert list(of_images.series[0].y)[1] == pytest.approx(62.0)
     there, bits = gap_charts(found)[0].series
     assert [there.y[-1], bits.y[-1]] == pytest.approx([3.0, 1.8])
-
-
-def test_many_questions_are_cut_to_those_with_most_bits(found: Audit) -> None:
-    many = [question(f"word{number:03}", 0.5, 0.1 + number / 100) for number in range(MOST_BARS + 5)]
-    sides = {"image": side({"shared": 0.5}, many), "caption": side({"words": 0.5}, many)}
-    audit = Audit(replace(found.protocol, content="words"), {"without": sides})
-    chart = question_charts(audit)[0]
-    assert (len(chart.categories), min(chart.categories)) == (MOST_BARS, "word005")
-    assert chart.after == "The 40 of 45 with the most bits."
-    assert gap_tables(audit) == [] == gap_charts(audit)
-    assert "Every word" in [section.title for section in audit_page(audit, "run").sections]
-
-
-def test_the_page_of_an_audit(found: Audit) -> None:
     page = Parsed(audit_page(found, "runs <b>").html())
     for words in (
         "Information audit of runs <b>",  # escaped, so it is text and not an element
@@ -228,12 +202,21 @@ def test_the_page_of_an_audit(found: Audit) -> None:
         "Without shortcuts, caption rows: facts: 2 with one value.",
     ):
         assert words in page.text, words
+    # Of many questions a chart shows those with the most bits.
+    many = [question(f"word{number:03}", 0.5, 0.1 + number / 100) for number in range(MOST_BARS + 5)]
+    sides = {"image": side({"shared": 0.5}, many), "caption": side({"words": 0.5}, many)}
+    audit = Audit(replace(found.protocol, content="words"), {"without": sides})
+    chart = question_charts(audit)[0]
+    assert (len(chart.categories), min(chart.categories)) == (MOST_BARS, "word005")
+    assert chart.after == "The 40 of 45 with the most bits."
+    assert gap_tables(audit) == [] == gap_charts(audit)
+    assert "Every word" in [section.title for section in audit_page(audit, "run").sections]
 
 
 @pytest.fixture(scope="module")
 def protocol_found() -> Exploration:
-    model = TwoStage(150)
-    truth = GroundTruth.from_caption_image(model.home, 150)
+    model = TwoStage(120)
+    truth = GroundTruth.from_caption_image(model.home, 120)
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     label = "table <1>"
     sources = {"test": Scored(model.contrastive, truth, matching=model.matching)}
@@ -241,9 +224,9 @@ def protocol_found() -> Exploration:
 
 
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
-    text = protocol_page(replace(protocol_found, of=["test: 150 images"]), "a run").html()
+    text = protocol_page(replace(protocol_found, of=["test: 120 images"]), "a run").html()
     assert "<1>" not in text
-    for words in (*protocol_found.sentences(), "table <1>", "a run", "test: 150 images"):
+    for words in (*protocol_found.sentences(), "table <1>", "a run", "test: 120 images"):
         assert words in Parsed(text).text
     table = variants_table(protocol_found, 6)
     name, printed = next(iter(protocol_found.target.cells.items()))
@@ -255,13 +238,11 @@ def test_an_explained_protocol(protocol_found: Exploration) -> None:
     warned = replace(protocol_found, warnings=("OTHER DATA",))
     summary = protocol_page(warned).summary
     assert summary.startswith("OTHER DATA. Under the default protocol")
-
-
-def test_without_embeddings_the_digits_alone() -> None:
+    # Without embeddings only the digits.
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
     page = protocol_page(Exploration(target))
     assert page.title == "What the digits of these numbers say"
     assert "ranking 2 to 5 candidates" in page.html()
     assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
-    nothing = Target.of({"rsum": 400.0}, 1)
-    assert "Nothing that other digits" in protocol_page(Exploration(nothing)).html()
+    nothing = protocol_page(Exploration(Target.of({"rsum": 400.0}, 1)))
+    assert "Nothing that other digits" in nothing.html()

@@ -151,7 +151,7 @@ def test_thumbnails_are_bounded_and_unreadable_ones_counted() -> None:
     assert thumbnails.note() == ""
     for name in "aba":
         assert thumbnails.make(broken, name, 64) is None
-    assert thumbnails.note() == "2 pictures could not be read; a labelled placeholder stands in: a, b."
+    assert thumbnails.note() == "2 images could not be read; a labelled placeholder stands in: a, b."
     for name in "cdefg":
         thumbnails.make(broken, name, 64)
     assert thumbnails.note().endswith(": a, b, c, d, e and 2 more.")

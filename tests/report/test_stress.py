@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,6 @@ from parsed_page import Parsed
 from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
-from diptych.cli.report import ReportOptions, report
-from diptych.core.context import stop_when
-from diptych.core.errors import DiptychError, Interrupted
 from diptych.core.table import Table
 from diptych.evaluation.stress import StressComparison, StressResult, compare_stress, stress
 from diptych.evaluation.stress.tables import (
@@ -70,32 +66,22 @@ def test_the_page_and_tables_have_every_number(found: StressResult) -> None:
     assert same["mean of decreased"] == f"{decreased:.4f}"
 
 
-def test_what_was_not_changed_costs_nothing(found: StressResult) -> None:
+def test_the_summary_what_is_bold_and_what_was_not_changed(found: StressResult) -> None:
+    cost: dict[str, Any] = {"clean": 113.2, "perturbed": 82.2, "difference": -31.0, "relative": -31 / 113.2}
+    for verdict, words in (
+        ("worse", "1 of 1 perturbations of captions cost rsum significantly, the most reversed (113.2 → "),
+        ("better", "None of 1 perturbations of captions cost rsum significantly."),
+    ):
+        some = {**cost, "corrected": 0.0004, "verdict": verdict}
+        drops = {name: replace(drop, **some) for name, drop in found.row("reversed").drops.items()}
+        one = changed(found, "reversed", drops=drops)
+        assert stress_summary(one).startswith(words)
+        relative = next(one for one in stress_tables(one) if one.caption.startswith("Relative"))
+        assert {cell.strong for cell in relative.rows[0][1:]} == {verdict == "worse"}
     tables = stress_tables(changed(found, "reversed", changed=[0, 0, 0]))
     assert set(table(tables, "Relative")["reversed"].values()) == {"reversed", "–"}
     cells = table(tables, "word order")["reversed"]
     assert (cells["difference"], cells["p"], cells["verdict"]) == ("–", "–", "nothing to change")
-
-
-def test_the_summary_and_what_is_bold(found: StressResult) -> None:
-    cost: dict[str, Any] = {"clean": 113.2, "perturbed": 82.2, "difference": -31.0, "relative": -31 / 113.2}
-    cost |= {"corrected": 0.0004, "verdict": "worse"}
-    for verdict, strong, words in (
-        (
-            "worse",
-            True,
-            "1 of 1 perturbations of captions cost rsum significantly, the most reversed (113.2 → ",
-        ),
-        ("better", False, "None of 1 perturbations of captions cost rsum significantly."),
-    ):
-        drops = {
-            name: replace(drop, **{**cost, "verdict": verdict})
-            for name, drop in found.row("reversed").drops.items()
-        }
-        one = changed(found, "reversed", drops=drops)
-        assert stress_summary(one).startswith(words)
-        relative = next(one for one in stress_tables(one) if one.caption.startswith("Relative"))
-        assert {cell.strong for cell in relative.rows[0][1:]} == {strong}
 
 
 def test_the_worst_hit_stand_there_with_their_images(found: StressResult) -> None:
@@ -159,14 +145,3 @@ def test_the_page_of_a_comparison(compared: StressComparison) -> None:
     assert comparison_summary(better).startswith(summary)
     verdict = table(comparison_tables(better), "rsum")["reversed"]["verdict"]
     assert verdict == "more robust (the other way round in %)"
-
-
-def test_a_run_that_has_not_ended_has_no_page(tmp_path: Path) -> None:
-    """Its conditions are kept, its result is not there."""
-    folder = tmp_path / "begun"
-    some: dict[str, Any] = {"perturbations": [LAST_WORD, REVERSED], "split": "test", "samples": 0, "flips": 9}
-    with pytest.raises(Interrupted), stop_when(lambda: any((folder / "conditions" / "units").glob("*"))):
-        stress(Reader("letters"), painted(), folder, **some)
-    with pytest.raises(DiptychError):
-        report(folder, ReportOptions())
-    assert not list(folder.glob("*.html"))

@@ -55,21 +55,21 @@ def test_expand_is_algorithm_1(seed, printed, one_draw, as_integers, without_wor
         assert expand(weights[0], given_own[0], caption, words, form).tolist() == expected[0].tolist()
 
 
-@pytest.mark.parametrize("epochs", [1, 3, 10, 200])
-def test_probabilities_rise_by_equation_3_6(epochs):
-    frequency = np.array([0.0, 0.25, 1.0])
-    caption = Fraction(0)
-    words = [1 - Fraction(share) for share in frequency.tolist()]
-    for epoch in range(epochs):
-        assert caption_probability(epoch, epochs) == pytest.approx(float(caption), abs=1e-12)
-        found = word_probability(frequency, epoch, epochs)
-        np.testing.assert_allclose(found, [float(word) for word in words], atol=1e-12)
-        caption += Fraction(1, epochs)
-        words = [
-            word + Fraction(share) / epochs for word, share in zip(words, frequency.tolist(), strict=True)
-        ]
-    assert caption_probability(epochs, epochs) == 1.0
-    np.testing.assert_array_equal(word_probability(frequency, epochs, epochs), 1.0)
+def test_probabilities_rise_by_equation_3_6():
+    for epochs in [1, 3, 10, 200]:
+        frequency = np.array([0.0, 0.25, 1.0])
+        caption = Fraction(0)
+        words = [1 - Fraction(share) for share in frequency.tolist()]
+        for epoch in range(epochs):
+            assert caption_probability(epoch, epochs) == pytest.approx(float(caption), abs=1e-12)
+            found = word_probability(frequency, epoch, epochs)
+            np.testing.assert_allclose(found, [float(word) for word in words], atol=1e-12)
+            caption += Fraction(1, epochs)
+            words = [
+                word + Fraction(share) / epochs for word, share in zip(words, frequency.tolist(), strict=True)
+            ]
+        assert caption_probability(epochs, epochs) == 1.0
+        np.testing.assert_array_equal(word_probability(frequency, epochs, epochs), 1.0)
 
 
 def test_the_published_schedule_reaches_one_at_95_per_cent():
@@ -125,22 +125,12 @@ def test_draws_depend_on_seed_epoch_and_step_alone(epoch, step, seed):
     assert not np.array_equal(one.word_draws(epoch, step), further)
 
 
-@pytest.mark.parametrize(
-    ("own", "caption", "words"),
-    [(OWN[:, :3], 1, None), (OWN[:1], 1, None), (OWN, [1, 0, 1], None), (OWN, 1, WORDS[:3]), (OWN, 1, [[1]])],
-)
-def test_shapes_that_do_not_fit_are_refused(own, caption, words):
-    for weights in (WEIGHTS, torch.from_numpy(WEIGHTS)):
-        refused(MismatchError, "of shape", expand, weights, own, caption, words)
-
-
-@pytest.mark.parametrize(
-    ("act", "words"),
-    [
-        (lambda: expand(csr_array(WEIGHTS), OWN, 1), "sparse"),
-        (lambda: expand(WEIGHTS, csr_array(OWN), 1), "sparse"),
-        (lambda: expand(WEIGHTS, OWN, 1, None, "literal"), "'literal'"),
-    ],
-)
-def test_wrong_input_is_told(act, words):
-    refused(UsageError, words, act)
+def test_what_does_not_fit_is_refused():
+    shapes = [(OWN[:, :3], 1, None), (OWN[:1], 1, None), (OWN, [1, 0, 1], None)]
+    shapes += [(OWN, 1, WORDS[:3]), (OWN, 1, [[1]])]
+    for own, caption, words in shapes:
+        for weights in (WEIGHTS, torch.from_numpy(WEIGHTS)):
+            refused(MismatchError, "of shape", expand, weights, own, caption, words)
+    refused(UsageError, "sparse", expand, csr_array(WEIGHTS), OWN, 1)
+    refused(UsageError, "sparse", expand, WEIGHTS, csr_array(OWN), 1)
+    refused(UsageError, "'literal'", expand, WEIGHTS, OWN, 1, None, "literal")

@@ -57,21 +57,21 @@ def dense(sparsifier, rows, kind):
     return weights
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("batch_size", [1, 7, 1024])
-def test_rows_are_the_heads_whatever_the_block(shared, batch_size):
-    sparsifier = made(shared=shared)
-    sides: tuple[Kind, ...] = ("image", "text")
-    for kind in sides:
-        rows = (DATA.images if kind == "image" else DATA.texts).rows
-        found = sparsifier.sparsify(rows, kind, batch_size=batch_size)
-        assert isinstance(found, csr_array)
-        assert found.dtype == np.float32
-        assert found.has_canonical_format
-        assert (found.data > 0).all()
-        np.testing.assert_allclose(found.toarray(), dense(sparsifier, rows, kind), atol=1e-5)
-    same = np.allclose(dense(sparsifier, rows, "image"), dense(sparsifier, rows, "text"))
-    assert same == shared
+def test_rows_are_the_heads_whatever_the_block():
+    for batch_size in [1, 7, 1024]:
+        for shared in [True, False]:
+            sparsifier = made(shared=shared)
+            sides: tuple[Kind, ...] = ("image", "text")
+            for kind in sides:
+                rows = (DATA.images if kind == "image" else DATA.texts).rows
+                found = sparsifier.sparsify(rows, kind, batch_size=batch_size)
+                assert isinstance(found, csr_array)
+                assert found.dtype == np.float32
+                assert found.has_canonical_format
+                assert (found.data > 0).all()
+                np.testing.assert_allclose(found.toarray(), dense(sparsifier, rows, kind), atol=1e-5)
+            same = np.allclose(dense(sparsifier, rows, "image"), dense(sparsifier, rows, "text"))
+            assert same == shared
 
 
 def test_without_expansion_a_caption_keeps_its_own_terms():
@@ -94,19 +94,33 @@ BROKEN[5] = np.nan
 SHORT: Any = fresh_heads(WIDTH, 6, 3, shared=True, bias=True, eps=1e-12, seed=0)
 
 
-def test_wrong_input_is_told():
-    head, sparsify = made(), made().sparsify
+def test_wrong_input_is_refused():
+    head, sparsify, narrow = made(), made().sparsify, OWN[:, :3]
     foreign = replace(DATA.images, encoder="e7")
-    refused(MismatchError, r"8, these have shape \(3, 9\)", sparsify, np.ones((3, 9)), "image")
-    refused(UsageError, "their own terms only", made("0").sparsify, ROWS, "text")
-    refused(UsageError, "given are none", sparsify, ROWS, "text", expand=False)
-    narrow = OWN[:, :3]
-    refused(UsageError, r"given are shape \(48, 3\)", sparsify, ROWS, "text", narrow, expand=False)
-    refused(NumericalError, "text row 5 is not finite", sparsify, BROKEN, "text", batch_size=4)
-    refused(MismatchError, "3 terms, its vocabulary", Sparsifier, SHORT, VOCABULARY, options(), "e0")
-    refused(MismatchError, "encoder e0, these are of e7", head.embed, foreign)
-    refused(DataError, "3 captions for 48 rows", head.embed, DATA.texts, DATA.captions[:3])
-    refused(UsageError, "own terms only", head.embed, DATA.texts, expand=False)
+    for error, said, call, *values, options_ in (
+        (MismatchError, r"8, these have shape \(3, 9\)", sparsify, np.ones((3, 9)), "image", {}),
+        (UsageError, "their own terms only", made("0").sparsify, ROWS, "text", {}),
+        (UsageError, "given are none", sparsify, ROWS, "text", {"expand": False}),
+        (UsageError, r"given are shape \(48, 3\)", sparsify, ROWS, "text", narrow, {"expand": False}),
+        (NumericalError, "text row 5 is not finite", sparsify, BROKEN, "text", {"batch_size": 4}),
+        (MismatchError, "3 terms, its vocabulary", Sparsifier, SHORT, VOCABULARY, options(), "e0", {}),
+        (MismatchError, "encoder e0, these are of e7", head.embed, foreign, {}),
+        (DataError, "3 captions for 48 rows", head.embed, DATA.texts, DATA.captions[:3], {}),
+        (UsageError, "own terms only", head.embed, DATA.texts, {"expand": False}),
+        (
+            MismatchError,
+            "encoder e9, the encoder's are of e0",
+            SparseEncoder,
+            Known(),
+            made(encoder="e9"),
+            {},
+        ),
+        (MismatchError, "rows of width 5, .* of 8", SparseEncoder, Known(), made(width=5), {}),
+    ):
+        refused(error, said, call, *values, **options_)
+    assert SparseEncoder(Known(), made(encoder="")).terms
+    fix = refused(UsageError, "no/thing could not be loaded", Sparsifier.load, "no/thing").fix
+    assert "hf download no/thing" in fix
 
 
 def test_embeddings_keep_their_ids_and_say_what_made_them():
@@ -132,17 +146,17 @@ def test_the_fingerprint_knows_weights_terms_and_expansion():
     assert len({one.fingerprint for one in others}) == 4
 
 
-@pytest.mark.parametrize(("shared", "bias"), [(True, True), (False, True), (True, False)])
-def test_saved_and_loaded_it_is_the_same(shared, bias, tmp_path):
-    first = made(shared=shared, bias=bias)
-    second = Sparsifier.load(first.save(tmp_path / "head"), device="cpu")
-    assert second.fingerprint == first.fingerprint
-    assert second.options == first.options
-    assert (second.encoder, second.width) == ("e0", WIDTH)
-    assert second.vocabulary.terms == first.vocabulary.terms
-    assert np.array_equal(second.sparsify(ROWS, "text").toarray(), first.sparsify(ROWS, "text").toarray())
-    moved = first.save(tmp_path / "head")  # replaces what is its own
-    assert Sparsifier.load(moved, device="cpu").fingerprint == first.fingerprint
+def test_saved_and_loaded_it_is_the_same(tmp_path):
+    for shared, bias in [(True, True), (False, True), (True, False)]:
+        first, folder = made(shared=shared, bias=bias), tmp_path / f"{shared}-{bias}"
+        second = Sparsifier.load(first.save(folder), device="cpu")
+        assert second.fingerprint == first.fingerprint
+        assert second.options == first.options
+        assert (second.encoder, second.width) == ("e0", WIDTH)
+        assert second.vocabulary.terms == first.vocabulary.terms
+        assert np.array_equal(second.sparsify(ROWS, "text").toarray(), first.sparsify(ROWS, "text").toarray())
+        moved = first.save(folder)  # replaces what is its own
+        assert Sparsifier.load(moved, device="cpu").fingerprint == first.fingerprint
 
 
 def test_the_layout_is_that_of_the_published_heads(tmp_path):
@@ -226,16 +240,11 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "message"), DAMAGES)
-def test_a_damaged_folder_is_told(damage, message, tmp_path):
-    made(shared=False).save(tmp_path / "head")
-    damage(tmp_path / "head")
-    refused(DiptychError, message, Sparsifier.load, tmp_path / "head")
-
-
-def test_a_name_that_no_hub_knows_is_told():
-    fix = refused(UsageError, "nobody/nothing could not be loaded", Sparsifier.load, "nobody/nothing").fix
-    assert "hf download nobody/nothing" in fix
+def test_a_corrupt_folder_is_refused(tmp_path):
+    for number, (damage, message) in enumerate(DAMAGES):
+        folder = made(shared=False).save(tmp_path / str(number))
+        damage(folder)
+        refused(DiptychError, message, Sparsifier.load, folder)
 
 
 class Known(DualEncoder):
@@ -269,12 +278,3 @@ def test_an_encoder_makes_the_rows_that_embeddings_have():
     np.testing.assert_allclose(found.toarray(), texts.rows.toarray()[known], atol=1e-5)
     assert encoder.fingerprint == embedded.encoder == texts.encoder
     assert encoder.terms == embedded.terms
-
-
-def test_a_head_of_another_encoder_is_refused():
-    for head, said in (
-        (made(encoder="e9"), "encoder e9, the encoder's are of e0"),
-        (made(width=5), "width 5, .* of 8"),
-    ):
-        refused(MismatchError, f"rows of {said}", SparseEncoder, Known(), head)
-    assert SparseEncoder(Known(), made(encoder="")).terms

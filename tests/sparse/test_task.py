@@ -71,10 +71,9 @@ def slow(scores, dense, temperature):
     losses = []
     for sparse, target in zip(scores, dense, strict=True):
         wanted = [math.exp(value / temperature) for value in target]
-        given_ = [math.exp(value) for value in sparse]
-        losses.append(
-            -sum(w / sum(wanted) * math.log(g / sum(given_)) for w, g in zip(wanted, given_, strict=True))
-        )
+        found = [math.exp(value) for value in sparse]
+        pairs = zip(wanted, found, strict=True)
+        losses.append(-sum(w / sum(wanted) * math.log(g / sum(found)) for w, g in pairs))
     return losses
 
 
@@ -95,21 +94,15 @@ def test_agrees_with_a_slow_form(seed, temperature):
     assert literal.item() == pytest.approx(0.75 * bits + 0.25 * 0.1 * 0.5 * 8.0, rel=1e-5)
 
 
-def test_the_rise():
+def test_the_rate_rises_and_falls_in_straight_lines_and_the_penalty_by_a_parabola():
     assert [rise(step, 4) for step in range(6)] == [0.0, 1 / 16, 1 / 4, 9 / 16, 1.0, 1.0]
     assert rise(0, 0) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("steps", "warmup", "shares"),
-    [
+    for steps, warmup, shares in (
         (10, 3, [1 / 4, 2 / 4, 3 / 4, 1, 6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7]),
         (2, 0, [1.0, 0.5]),
         (3, 3, [1 / 4, 2 / 4, 3 / 4]),
-    ],
-)
-def test_the_rate_rises_and_falls_in_straight_lines(steps, warmup, shares):
-    assert [rate_share(step, steps, warmup) for step in range(steps)] == pytest.approx(shares)
+    ):
+        assert [rate_share(step, steps, warmup) for step in range(steps)] == pytest.approx(shares)
 
 
 CPU = torch.device("cpu")

@@ -21,54 +21,36 @@ from .small_pairs import DATA, WIDTH, options, small_pairs
 CPU = torch.device("cpu")
 
 
-def pairs_of(data, batch_size, seed=0):
-    terms = csr_array(np.eye(len(data.captions), 60, dtype=np.float32))
-    return Pairs(data, terms, batch_size, seed)
-
-
-def test_an_epoch_has_every_caption_once_and_batches_of_nearly_one_size():
-    pairs = pairs_of(small_pairs(25), 16)
+def test_an_epoch_has_every_caption_once_with_its_image_and_terms_in_batches_of_nearly_one_size():
+    data = small_pairs(25)
+    pairs = Pairs(data, csr_array(np.eye(50, 60, dtype=np.float32)), 16, 0)
     batches = pairs.epoch(3)
     assert pairs.steps == len(batches) == 4
     assert sorted(np.concatenate(batches)) == list(range(50))
     assert sorted(len(batch) for batch in batches) == [12, 12, 13, 13]
-
-
-def test_a_batch_holds_each_captions_own_picture_and_terms():
-    data = small_pairs()
-    pairs = pairs_of(data, 16)
-    for rows in pairs.epoch(0):
+    for rows in batches:
         batch = pairs.load(rows, CPU)
         assert np.array_equal(batch.texts, data.texts.rows[rows])
         assert np.array_equal(batch.images, data.images.rows[rows // 2])
         assert batch.in_caption.nonzero().tolist() == [[place, row] for place, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        (
-            {"images": {"rows": np.ones((24, WIDTH + 1))}},
-            MismatchError,
-            "image rows have width 9, text rows 8",
-        ),
-        ({"images": {"encoder": "other"}}, MismatchError, "image rows have encoder other, text rows e0"),
-        ({"images": {"similarity": "order"}}, MismatchError, "similarity order, text rows cosine"),
-        ({"captions": ["a"] * 47}, DataError, "48 rows of captions, 47 captions"),
-        ({"texts": {"rows": np.full((48, WIDTH), np.nan)}}, NumericalError, "text0"),
-        ({"caption_image": DATA.caption_image - 1}, DataError, "of each the row of its image"),
-        ({"caption_image": DATA.caption_image + 1}, DataError, "24 rows of images"),
-        ({"caption_image": DATA.caption_image.astype(float)}, DataError, "float64"),
-        ({"caption_image": DATA.caption_image[:, None]}, DataError, r"of shape \(48, 1\)"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused(change, error, words):
+def test_what_does_not_belong_together_is_refused():
     DATA.check()
-    parts = {
-        name: replace(getattr(DATA, name), **value) if isinstance(value, dict) else value
-        for name, value in change.items()
-    }
-    refused(error, words, replace(DATA, **parts).check)
+    wide, broken, home = np.ones((24, WIDTH + 1)), np.full((48, WIDTH), np.nan), DATA.caption_image
+    for name, value, error, words in (
+        ("images", {"rows": wide}, MismatchError, "image rows have width 9, text rows 8"),
+        ("images", {"encoder": "other"}, MismatchError, "image rows have encoder other, text rows e0"),
+        ("images", {"similarity": "order"}, MismatchError, "similarity order, text rows cosine"),
+        ("captions", ["a"] * 47, DataError, "48 rows of captions, 47 captions"),
+        ("texts", {"rows": broken}, NumericalError, "text0"),
+        ("caption_image", home - 1, DataError, "of each the row of its image"),
+        ("caption_image", home + 1, DataError, "24 rows of images"),
+        ("caption_image", home.astype(float), DataError, "float64"),
+        ("caption_image", home[:, None], DataError, r"of shape \(48, 1\)"),
+    ):
+        part = replace(getattr(DATA, name), **value) if isinstance(value, dict) else value
+        refused(error, words, replace(DATA, **{name: part}).check)
 
 
 def trained(folder, chosen=None, data=None, stop_at=None, validate=True):

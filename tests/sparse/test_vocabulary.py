@@ -44,10 +44,7 @@ def test_which_terms_a_caption_contains(vocabulary):
     assert (canonical_rows(rows) != rows).nnz == 0
     assert canonical_rows(rows).has_canonical_format
     assert vocabulary.caption_terms([]).shape == (0, len(PIECES))
-
-
-def test_only_the_first_512_tokens_are_read(vocabulary):
-    start = "a " * 509
+    start = "a " * 509  # only the first 512 tokens are read
     assert of_rows(vocabulary.caption_terms([start + "dog red", start + "a dog"])) == [[5, DOG], [5]]
 
 
@@ -90,38 +87,45 @@ def test_saved_and_loaded(vocabulary, tmp_path):
         assert TermVocabulary.load(folder).terms == tuple(PIECES)
 
 
-NO_TOKENIZER = r"tokenizer\.json is not"
-NO_TERMS = r"terms\.json is not a list of terms that tokenizer\.json has"
+def test_a_corrupt_folder(tmp_path):
+    whole = "\n".join([*PIECES, "dog"]).encode()
+    no_terms = r"terms\.json is not a list of terms that tokenizer\.json has"
+    terms = b'["dog", "unicorn"]', b'{"dog": 1}', b"[5]", b'["a", "a"]'
+    for number, (name, content, message) in enumerate(
+        (
+            *(
+                ("tokenizer.json", one, r"tokenizer\.json is not")
+                for one in (b"{", b"[]", b'{"model": {}}', b"")
+            ),
+            *(("terms.json", one, no_terms) for one in terms),
+            ("vocab.txt", b"dog\n[UNK]\n", r"lacks \[CLS\], \[SEP\]"),
+            ("vocab.txt", whole, "has a term twice"),
+            ("vocab.txt", b"\xff\xfe\x00", "not UTF-8"),
+            ("other.txt", b"", r"neither tokenizer\.json nor vocab\.txt"),
+        )
+    ):
+        (folder := tmp_path / str(number)).mkdir()
+        if name == "terms.json":
+            TermVocabulary(bert_tokenizer(PIECES)).save(folder)
+        (folder / name).write_bytes(content)
+        if name.endswith(".json"):
+            refused(StorageError, message, TermVocabulary.load, folder)
+        if name != "terms.json":
+            refused(StorageError, message, TermVocabulary.pretrained, folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        *(("tokenizer.json", content, NO_TOKENIZER) for content in (b"{", b"[]", b'{"model": {}}', b"")),
-        *(
-            ("terms.json", content, NO_TERMS)
-            for content in (b'["dog", "unicorn"]', b'{"dog": 1}', b"[5]", b'["a", "a"]')
-        ),
-        ("vocab.txt", b"dog\n[UNK]\n", r"lacks \[CLS\], \[SEP\]"),
-        ("vocab.txt", "\n".join([*PIECES, "dog"]).encode(), "has a term twice"),
-        ("vocab.txt", b"\xff\xfe\x00", "not UTF-8"),
-        ("other.txt", b"", r"neither tokenizer\.json nor vocab\.txt"),
-    ],
-)
-def test_a_damaged_folder(name, content, message, tmp_path):
-    if name == "terms.json":
-        TermVocabulary(bert_tokenizer(PIECES)).save(tmp_path)
-    (tmp_path / name).write_bytes(content)
-    if name.endswith(".json"):
-        refused(StorageError, message, TermVocabulary.load, tmp_path)
-    if name != "terms.json":
-        refused(StorageError, message, TermVocabulary.pretrained, tmp_path)
+def test_what_has_no_terms(vocabulary, monkeypatch):
+    import transformers
 
-
-def test_what_has_no_terms(vocabulary):
     refused(UsageError, "BPE tokenizer, terms need WordPiece", TermVocabulary, Tokenizer(models.BPE()))
     refused(UsageError, "a list of texts", vocabulary.caption_terms, "a dog")
     refused(CaptionError, "text 1 is a NoneType", vocabulary.caption_terms, ["a", None])
+    for captions in ([], ["", " "], ["abc"]):
+        refused(DataError, "no letter occurs 2 times", TermVocabulary.learned, captions, 100, 2)
+    fix = refused(UsageError, "no/thing could not be loaded", TermVocabulary.pretrained, "no/thing").fix
+    assert "hf download" in fix
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
+    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "some/characters")
 
 
 def test_a_models_folder_with_a_tokenizer(vocabulary, tmp_path):
@@ -148,16 +152,6 @@ def test_a_models_folder_with_a_vocab_txt(vocabulary, tmp_path):
     assert of_rows(cased.caption_terms(["DOG dog", "DOG"])) == [[DOG], []]
 
 
-def test_a_name_that_is_nowhere(monkeypatch):
-    import transformers
-
-    with pytest.raises(UsageError, match="somebody/nothing could not be loaded") as raised:
-        TermVocabulary.pretrained("somebody/nothing")
-    assert "hf download" in raised.value.fix
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda name, **options: object())
-    refused(UsageError, "cannot be saved as", TermVocabulary.pretrained, "somebody/characters")
-
-
 def test_learned_reads_every_word_of_its_captions():
     captions = ["Two dogs run.", "two dogs jump", "A dog runs", "café café"] * 2
     learned = TermVocabulary.learned(captions, 100, 1)
@@ -173,11 +167,6 @@ def test_learned_reads_every_word_of_its_captions():
     assert "".join(learned.terms[column].removeprefix("##") for column in new[1]) == "runo"
     assert len(new[1]) > 1
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
-
-
-def test_nothing_to_learn_from():
-    for captions in ([], ["", " "], ["abc"]):
-        refused(DataError, "no letter occurs 2 times", TermVocabulary.learned, captions, 100, 2)
 
 
 def slow_pieces(counts, merges):
@@ -204,13 +193,9 @@ def slow_pieces(counts, merges):
     return letters | {piece for word in words.values() for piece in word}
 
 
-def test_words_are_counted_in_lower_case_without_accents_and_apart_from_marks():
-    assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(
-        {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}
-    )
-
-
 def test_frequent_pairs_become_words_and_pieces_in_between_give_their_place_up():
+    counts = {"a": 2, "cafe": 2, "-": 1, "dog": 1, ",": 1, "!": 1}  # lower case, no accents, marks apart
+    assert word_counts(["A Café-dog, a cafe!", ""]) == Counter(counts)
     # "do" and "dog" are made on the way; nothing but "dog" and "dogs" is left in use.
     assert learn_pieces({"dog": 5, "dogs": 3, "cat": 1}, 8, 2) == ["dog", "dogs", "d", "##g", "##o", "##s"]
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from study_runs import SMALL
+from study_runs import SMALL, run_study
 
 from diptych.studies import Choices, Claim, Column, Row, Setting, Study, published_table
 
 
 @pytest.fixture(scope="session")
-def small_study() -> Study:
+def small_study():
     """Two losses, and a third row that goes on from the first on fewer images; columns are table 1's recalls."""
     measure = {"kind": "retrieval", "measures": ["mAP@5"], "published": {"mAP@5": "mAP-hits@5"}}
     losses, fewer = {"vsepp-triplet": "Triplet", "vsepp-nt-xent": "NT-Xent"}, {"data.images": 24}
@@ -36,5 +34,13 @@ def small_study() -> Study:
 
 
 @pytest.fixture(scope="session")
-def choices(scenes_folder: Path) -> Choices:
+def choices(scenes_folder):
     return Choices(setting="quick", data={"path": str(scenes_folder)}, values=SMALL)
+
+
+@pytest.fixture(scope="session")
+def made(small_study, choices, tmp_path_factory):
+    """Two rows of two seeds in a folder, their results, and what was logged."""
+    folder, told = tmp_path_factory.mktemp("made") / "out", []
+    some = {"rows": ["onwards", "1.1"], "seeds": [0, 1], "tell": told.append}
+    return folder, run_study(small_study, folder, choices, command="diptych study run x", **some), told

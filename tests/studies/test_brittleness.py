@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +11,13 @@ from study_runs import TINY, run_study
 
 from diptych import studies
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
 from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.stress import StressResult
-from diptych.studies import STUDIES, Choices, Evidence, Figure, Measurement, Subject
-from diptych.studies.brittleness import Chosen, Clean, Granularity, Suite
+from diptych.studies import STUDIES, Choices, Evidence, Figure, Subject
+from diptych.studies.brittleness import Clean, Granularity, MeasureOptions, Suite
 from diptych.studies.evidence import queries_in, side_by_side
 from diptych.studies.page import study_page
 from diptych.studies.papers.brittleness import chance_similarity, granularity
@@ -36,7 +33,7 @@ KINDS, MODELS = [*SHUFFLES, *LISTS["means"]], [model["key"] for model in LISTS["
 FOLDER = "full, text queries among all pictures of the folder"
 
 
-def row_of(folder: Path, parts: str = "letters") -> GivenEncoder:
+def row_of(folder, parts="letters"):
     """Return a row of an encoder that sees letters and their order, or a bag of words."""
     row = GivenEncoder(folder / "row", parts)
     vars(row)["encoder"] = Reader(parts, noise=1e-9 if parts == "words" else 0.0)
@@ -44,16 +41,16 @@ def row_of(folder: Path, parts: str = "letters") -> GivenEncoder:
 
 
 @pytest.fixture(scope="module")
-def scenes(scenes_folder: Path) -> Collection:
+def scenes(scenes_folder):
     return replace(read_scenes(scenes_folder), name="scenes")
 
 
-def measured(measure: Any, row: Any, collection: Collection, **values: object) -> Measurement:
+def measured(measure, row, collection, **values):
     (found,) = measure(Subject(row, collection, None, measuring=values))
     return found
 
 
-def test_the_clean_table_is_what_evaluate_gives(scenes: Collection, tmp_path: Path) -> None:
+def test_the_clean_table_is_what_evaluate_gives(scenes, tmp_path):
     found = measured(Clean(), row_of(tmp_path), scenes)
     encoded = encode_collection(Reader("letters"), scenes.split("test"), tmp_path / "by hand", "test")
     names = ("R@1", "R@5", "R@10", "DCG_CM@10")
@@ -69,9 +66,7 @@ def test_the_clean_table_is_what_evaluate_gives(scenes: Collection, tmp_path: Pa
     assert found.on == Measured("scenes", "test", 16, 80, "full", centric="scene")
 
 
-def test_the_published_way_is_counted_beside_the_right_one(
-    scenes: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_published_way_is_counted_beside_the_right_one(scenes, tmp_path, monkeypatch):
     words, part = Reader("words"), scenes.split("test")
     monkeypatch.setattr("diptych.studies.brittleness.DualEncoder.load", lambda source: words)
     found = measured(Clean(), row_of(tmp_path), scenes, compat="published", relevance="words").values
@@ -93,7 +88,7 @@ def test_the_published_way_is_counted_beside_the_right_one(
     assert found["i2t DCG_CM@10"] != pytest.approx(by_words, abs=1e-2)
 
 
-def test_captions_ask_for_the_whole_folder(tmp_path: Path) -> None:
+def test_captions_ask_for_the_whole_folder(tmp_path):
     """Verdicts are of the paper's own folders, which have as many pictures as the paper's."""
     names = [f"p{row}.jpg" for row in range(10)]
     for name in (*names, "p10.png"):
@@ -103,7 +98,7 @@ def test_captions_ask_for_the_whole_folder(tmp_path: Path) -> None:
     none, other = (("painted", "none"), ("coco-FG", "published"))
     endings = {none: ", captions perturbed with compat none", other: ", of which there are 10"}
     for one in (("painted", "published"), none, other):
-        chosen, ending = Chosen(gallery="folder", compat=one[1]), endings.get(one, "")
+        chosen, ending = MeasureOptions(gallery="folder", compat=one[1]), endings.get(one, "")
         part = chosen.part(replace(files, name=one[0]))
         assert part.encoded.image_ids == [*(f"p{row}" for row in range(6)), *names[6:]]
         on = chosen.on(part, perturbed=True)
@@ -112,7 +107,7 @@ def test_captions_ask_for_the_whole_folder(tmp_path: Path) -> None:
         assert bool(same_evaluation(theirs, printed)) == bool(ending)
 
 
-def test_one_run_of_the_suite_is_both_tables(scenes: Collection, tmp_path: Path) -> None:
+def test_one_run_of_the_suite_is_both_tables(scenes, tmp_path):
     row = row_of(tmp_path)
     found = measured(Suite("rsum"), row, scenes, seeds=2)
     asked, values, folder = row.encoder.texts.total(), found.values, tmp_path / "row" / found.kept
@@ -138,7 +133,7 @@ def test_one_run_of_the_suite_is_both_tables(scenes: Collection, tmp_path: Path)
     assert whole.paired_error(("r", "a none"), ("r", "b typos")) is None  # of other captions
 
 
-def test_a_bag_of_words_is_indifferent_to_shuffles_alone(scenes: Collection, tmp_path: Path) -> None:
+def test_a_bag_of_words_is_indifferent_to_shuffles_alone(scenes, tmp_path):
     row = row_of(tmp_path, "words")
     found = measured(Suite("rsum"), row, scenes, seeds=1).values
     for name in SHUFFLES:
@@ -152,9 +147,8 @@ def test_a_bag_of_words_is_indifferent_to_shuffles_alone(scenes: Collection, tmp
     assert "left out synonym-noun: " in without.protocol
 
 
-@pytest.mark.parametrize(
-    ("measure", "values", "message"),
-    [
+def test_what_cannot_be_measured_is_refused():
+    for measure, values, message in [
         (Clean(), {"gallery": "all"}, "measure: gallery: .*'split' or 'folder'.*all"),
         (Suite("rsum"), {"seeds": 0}, "measure: seeds: "),
         (Clean(), {"relevance": "no/such/encoder"}, "no/such/encoder"),
@@ -162,29 +156,27 @@ def test_a_bag_of_words_is_indifferent_to_shuffles_alone(scenes: Collection, tmp
         (Clean(), {"split": "dev"}, "unknown split of painted 'dev'"),
         (Clean(), {"gallery": "folder"}, "images of painted are not.*measure.gallery=split"),
         (Granularity(), {"language": "none"}, "needs a part-of-speech tagger"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused(measure: Any, values: dict[str, Any], message: str) -> None:
-    measure.check({"language": "scenes"}, {"painted": painted()})
-    with pytest.raises((UsageError, UnknownNameError), match=message):
-        measure.check({"language": "scenes", **values}, {"painted": painted()})
+    ]:
+        measure.check({"language": "scenes"}, {"painted": painted()})
+        with pytest.raises((UsageError, UnknownNameError), match=message):
+            measure.check({"language": "scenes", **values}, {"painted": painted()})
 
 
-def test_the_papers_settings_measure_as_published(tmp_path: Path) -> None:
+def test_the_papers_settings_measure_as_published(tmp_path):
     sections = (("coco", {"scenes": {"n_train": 0, "n_val": 0, "n_test": 2, "size": 32}}),)
     own = {"measure.compat": "none"}
     for setting, of, compat in (("published", {}, "published"), ("paper", own, "none"), ("data", {}, None)):
-        given = Choices(setting=setting, collections=sections, values=of)  # type: ignore[arg-type]
+        given = Choices(setting=setting, collections=sections, values=of)
         found = plan_of(TABLES[3], tmp_path, given, tmp_path).choices.values
         assert found.get("measure.compat") == compat
         assert found.get("measure.gallery") == (compat and "folder")
 
 
-def test_captions_are_compared_with_finer_ones(tmp_path: Path) -> None:
+def test_captions_are_compared_with_finer_ones(tmp_path):
     coarse = {"n_train": 0, "n_val": 0, "n_test": 24, "size": 32}
     sections = (("x", {"scenes": coarse}), ("x-fg", {"scenes": {**coarse, "finer": 2}}))
     given = Choices(setting="quick", collections=sections)
-    told: list[str] = []
+    told = []
     run_study(TABLES[1], tmp_path / "s", given)
     found = studies.compare(TABLES[1], run_study(TABLES[1], tmp_path / "s", given, tell=told.append))
     assert not told  # what is there is not measured again
@@ -208,9 +200,8 @@ def test_captions_are_compared_with_finer_ones(tmp_path: Path) -> None:
         run_study(TABLES[1], tmp_path / "t", replace(given, values={"measure.spilt": "val"}))
 
 
-def test_the_suite_checks_itself_and_shows_drops(scenes_folder: Path, tmp_path: Path) -> None:
-    data, lines = {"path": str(scenes_folder)}, list[str]()
-    sections = (("small", data), ("small-fg", {**data, "options": {"finer": 2}}))
+def test_the_suite_checks_itself_and_shows_drops(scenes_folder, tmp_path):
+    sections, lines = (("small", {"path": str(scenes_folder)}),), []
     values = {**TINY, "data.scenes.n_train": 64, "model.text.word_width": 16, "measure.seeds": 1}
     given = Choices(setting="quick", collections=sections, values=values)
     found, similar = (
@@ -220,18 +211,18 @@ def test_the_suite_checks_itself_and_shows_drops(scenes_folder: Path, tmp_path: 
     assert sum(line.endswith(": training") for line in lines) == 2  # each row once for both
     claims = {claim.name: judgement for claim, judgement, _ in found.claims}
     assert (claims["the control"].status, claims["Flickr30k"].status) == ("holds", "not tested")
-    assert len(claims["the control"].findings) == 2 * 5
+    assert len(claims["the control"].findings) == 5
     (table,), (here, printed) = found.further.tables, found.further.charts
-    assert table.columns[2:] == ("encoder, small", "encoder, small-fg", "bag, small", "bag, small-fg")
+    assert table.columns[2:] == ("encoder, small", "bag, small")
     assert [row[0] for row in table.texts] == [row[0].text for row in here.rows] == THIRTEEN
-    assert table.texts[1][4:] == ("0", "0")
+    assert table.texts[1][3] == "0"
     assert printed.groups[1] == ("ALIGN", 4)
     change = printed.rows[1][printed.columns.index("coco")]
     assert (change.text, round(change.shade, 3)) == ("-26.1", 0.607)  # 116.09 and 85.78; of 60 per cent, bent
-    assert len(similar.further.tables[0].rows) == 2 * 2 * 3
+    assert len(similar.further.tables[0].rows) == 2 * 3
 
 
-def test_chance_by_hand() -> None:
+def test_chance_by_hand():
     assert chance_similarity([0.8, 0.8]) == pytest.approx(0.64 / 0.96)  # the two thirds that the note names
     assert chance_similarity([1.0, 0.5, 0.5]) == pytest.approx((0.5 + 0.5 + 1 / 3) / 3)  # all pairs alike
     assert chance_similarity([0.0, 0.0]) is chance_similarity([0.3]) is None
@@ -240,12 +231,12 @@ def test_chance_by_hand() -> None:
 # Claims by hand: columns of collections, by row ------------------------------------------------------
 
 
-def sums(name: str, clean: float, of: dict[str, float], **others: float) -> dict[str, float]:
+def sums(name, clean, of, **others):
     given = {"none": clean, **of, **others}
     return {f"{name} {kind.replace('_', '-')}": value for kind, value in given.items()}
 
 
-def gains(coarse: str, i2t: float, t2i: float) -> dict[str, float]:
+def gains(coarse, i2t, t2i):
     fine = {f"{coarse}-fg i2t R@1": 10 * (1 + i2t), f"{coarse}-fg t2i R@1": 10 * (1 + t2i)}
     return {f"{coarse} i2t R@1": 10.0, f"{coarse} t2i R@1": 10.0, **fine}
 
@@ -265,9 +256,8 @@ COCO = gains("coco", 0.06, 0.16)  # with Flickr30k's 6.5 % from pictures, 16.3 %
 NAMED, OTHER = (dict.fromkeys(MODELS, COCO | gains("flickr30k", 0.07, by)) for by in (0.166, 0.18))
 
 
-@pytest.mark.parametrize(
-    ("n", "claim", "rows", "status", "figure"),
-    [
+def test_claims_by_hand():
+    for n, claim, rows, status, figure in [
         (2, "finer captions", RAISED, "holds", "3 of 4"),
         (2, "finer captions", {"clip": gains("x", -0.1, 0.1)}, "fails", "1 of 2"),  # no more than half
         (2, "from text", RAISED, "holds", "on average: 0.25"),  # 30 % less 5 %
@@ -288,13 +278,9 @@ NAMED, OTHER = (dict.fromkeys(MODELS, COCO | gains("flickr30k", 0.07, by)) for b
         (4, "unchanged", {"clip": SIMILAR}, "holds", ""),
         (4, "increased", {"clip": SIMILAR}, "holds", ""),
         (4, "unchanged", {"clip": {**SIMILAR, "x decreased": 0.8}}, "fails", ""),
-    ],
-)
-def test_claims_by_hand(
-    n: int, claim: str, rows: dict[str, dict[str, float]], status: str, figure: str
-) -> None:
-    names = dict.fromkeys(name.partition(" ")[0] for of in rows.values() for name in of)
-    figures = {row: {name: Figure(value) for name, value in of.items()} for row, of in rows.items()}
-    one = next(one for one in TABLES[n].claims if one.name == claim)
-    found = studies.judge(one, Evidence(figures, centric=dict.fromkeys(names, ""), exact=True))
-    assert (found.status, figure in found.figure) == (status, True), found.figure
+    ]:
+        names = dict.fromkeys(name.partition(" ")[0] for of in rows.values() for name in of)
+        figures = {row: {name: Figure(value) for name, value in of.items()} for row, of in rows.items()}
+        one = next(one for one in TABLES[n].claims if one.name == claim)
+        found = studies.judge(one, Evidence(figures, centric=dict.fromkeys(names, ""), exact=True))
+        assert (found.status, figure in found.figure) == (status, True), found.figure

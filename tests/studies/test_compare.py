@@ -7,23 +7,28 @@ import re
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from diptych.studies import STUDIES, Claim, Entry, Measurement, Results, Study, compare, published_table
-from diptych.studies.page import PLANTED, STATUSES, content_of, matrix_page, matrix_table, study_page
+from diptych.studies import STUDIES, Claim, Entry, Measurement, Results, compare, published_table
+from diptych.studies.page import (
+    PLANTED,
+    STATUSES,
+    claims_tables,
+    compared_tables,
+    content_of,
+    matrix_page,
+    matrix_table,
+    study_page,
+)
 from diptych.studies.published import Measured
 from diptych.studies.study import PUBLISHED
-from diptych.studies.tables import claims_tables, compared_tables
 
 FLICKR30K = Measured("flickr30k", "test", 1_000, 5_000)
 TABLE_1 = STUDIES.get("metric-learning.table-1")
 
 
-def made_up(
-    study: Study, on: Measured = FLICKR30K, seeds: int = 2, column: str | None = None, **about: Any
-) -> Results:
+def made_up(study, on=FLICKR30K, seeds=2, column=None, **about):
     """Return results that are the printed numbers of Flickr30k, seeds 0.2 apart."""
     entries = []
     for row in study.published[0].rows:
@@ -43,11 +48,11 @@ def made_up(
     return Results(study.name, tuple(entries))
 
 
-def statuses(study: Study, results: Results) -> dict[str, str]:
+def statuses(study, results):
     return {claim.name: judgement.status for claim, judgement, _ in compare(study, results).claims}
 
 
-def test_the_papers_own_numbers_are_reproduced() -> None:
+def test_the_papers_own_numbers_are_reproduced():
     comparison = compare(TABLE_1, made_up(TABLE_1))
     assert comparison.reproduces
     assert comparison.label.startswith("A reproduction: on flickr30k: all of it, as the setting 'paper' says")
@@ -64,54 +69,48 @@ def test_the_papers_own_numbers_are_reproduced() -> None:
     assert (precision.measured.mean, precision.right.mean) == pytest.approx((0.41, (0.41 + 0.61) / 4))
 
 
-@pytest.mark.parametrize(
-    ("results", "verdict", "said"),
-    [
+def test_anything_else_is_never_a_reproduction():
+    for results, verdict, said in [
         ({"on": replace(FLICKR30K, dataset="flickr8k")}, "other data", "dataset flickr8k, not flickr30k"),
         ({"on": replace(FLICKR30K, images=500)}, "other data", "500 images, not 1,000"),
         ({"on": replace(FLICKR30K, split="val")}, "other data", "split val, not test"),
         ({"setting": "data"}, "other training", ""),
         ({"changed": ("stages.0.epochs",)}, "other training", ""),
         ({"stands_for": "a small one"}, "other training", ""),
-    ],
-)
-def test_anything_else_is_never_a_reproduction(results: dict[str, Any], verdict: str, said: str) -> None:
-    given = made_up(TABLE_1, **results)
-    comparison = compare(TABLE_1, given)
-    assert not comparison.reproduces
-    assert comparison.label.startswith("Not a reproduction: ")
-    assert comparison.counts() == {}
-    cells = [cell for row in comparison.blocks[0].rows for cell in row.cells]
-    assert {cell.verdict for cell in cells} == {verdict}
-    assert comparison.blocks[0].differences == ((said,) if said else ())
-    page = study_page(comparison).html()
-    assert "Not a reproduction" in page
-    assert "Cells have no verdict" in page
-    assert "✓ within 5 %" not in page
-    assert "cells reproduced" not in page
-    # Claims are judged on whatever data there is.
-    assert "not tested" not in statuses(TABLE_1, given).values()
+    ]:
+        given = made_up(TABLE_1, **results)
+        comparison = compare(TABLE_1, given)
+        assert not comparison.reproduces
+        assert comparison.label.startswith("Not a reproduction: ")
+        assert comparison.counts() == {}
+        cells = [cell for row in comparison.blocks[0].rows for cell in row.cells]
+        assert {cell.verdict for cell in cells} == {verdict}
+        assert comparison.blocks[0].differences == ((said,) if said else ())
+        page = study_page(comparison).html()
+        assert "Not a reproduction" in page
+        assert "Cells have no verdict" in page
+        assert "✓ within 5 %" not in page
+        assert "cells reproduced" not in page
+        # Claims are judged on whatever data there is.
+        assert "not tested" not in statuses(TABLE_1, given).values()
 
 
-LABELS: list[tuple[dict[str, Any], str, str]] = [
-    ({}, "A reproduction: on flickr30k", ")."),
-    ({"given": "w (fingerprint 0123)"}, "A reproduction: on", "taken for what they were given as."),
-    ({"changed": ("b", "a")}, "Not a reproduction: on", "for orientation, and only claims are judged."),
-]
+def test_the_label_says_what_the_numbers_are():
+    """Weights that a user gives get verdicts, and are named; a changed training gets none."""
+    for about, begins, ends in (
+        ({}, "A reproduction: on flickr30k", ")."),
+        ({"given": "w (fingerprint 0123)"}, "A reproduction: on", "taken for what they were given as."),
+        ({"changed": ("b", "a")}, "Not a reproduction: on", "for orientation, and only claims are judged."),
+    ):
+        comparison = compare(TABLE_1, made_up(TABLE_1, **about))
+        assert comparison.label.startswith(begins)
+        assert comparison.label.endswith(ends)
+        assert ("with what was given: w (fingerprint 0123)" in comparison.label) is ("given" in about)
+        assert ("with changes of a, b" in comparison.label) is ("changed" in about)
+        assert comparison.counts() == ({} if "changed" in about else {"reproduced": 80})
 
 
-@pytest.mark.parametrize(("about", "begins", "ends"), LABELS, ids=["plain", "given", "changed"])
-def test_the_label_says_what_the_numbers_are(about: dict[str, Any], begins: str, ends: str) -> None:
-    """Weights that a person gives get verdicts, and are named; a changed training gets none."""
-    comparison = compare(TABLE_1, made_up(TABLE_1, **about))
-    assert comparison.label.startswith(begins)
-    assert comparison.label.endswith(ends)
-    assert ("with what was given: w (fingerprint 0123)" in comparison.label) is ("given" in about)
-    assert ("with changes of a, b" in comparison.label) is ("changed" in about)
-    assert comparison.counts() == ({} if "changed" in about else {"reproduced": 80})
-
-
-def test_a_stand_in_is_named_and_tests_no_claim_about_what_it_stands_for() -> None:
+def test_a_stand_in_is_named_and_tests_no_claim_about_what_it_stands_for():
     about = Claim("about", "VSE++ wins", about=("vsepp-triplet",), checks=("[vsepp-triplet: rsum] > 1",))
     study = replace(TABLE_1, claims=(about, replace(about, name="of ours", about=())))
     entries = [
@@ -127,41 +126,36 @@ def test_a_stand_in_is_named_and_tests_no_claim_about_what_it_stands_for() -> No
     assert [judgement.status for _, judgement, _ in comparison.claims] == ["not tested", "holds"]
 
 
-@pytest.mark.parametrize(
-    ("seeds", "gap", "status"), [(1, 1.0, "undecided"), (1, 6.0, "holds"), (9, 1.0, "holds")]
-)
-def test_one_seed_does_not_hold_a_claim_of_a_point(seeds: int, gap: float, status: str) -> None:
-    claim = Claim("one", "NT-Xent wins", checks=("[vsepp-nt-xent: i2t R@1] > [vsepp-triplet: i2t R@1]",))
-    study = replace(TABLE_1, claims=(claim,))
-    entries = []
-    for row, value in (("vsepp-triplet", 30.0), ("vsepp-nt-xent", 30.0 + gap)):
-        for seed in range(seeds):
-            measured = Measurement({"i2t R@1": value + 0.3 * (seed % 3)}, FLICKR30K, "protocol")
-            made = ("data", (measured,), "k", "run", "flickr30k", (1, 1), 1.0)
-            entries.append(Entry(study.name, row, seed, *made))
-    assert statuses(study, Results(study.name, tuple(entries))) == {"one": status}
+def test_one_seed_does_not_hold_a_claim_of_a_point():
+    for seeds, gap, status in [(1, 1.0, "undecided"), (1, 6.0, "holds"), (9, 1.0, "holds")]:
+        claim = Claim("one", "NT-Xent wins", checks=("[vsepp-nt-xent: i2t R@1] > [vsepp-triplet: i2t R@1]",))
+        study = replace(TABLE_1, claims=(claim,))
+        entries = []
+        for row, value in (("vsepp-triplet", 30.0), ("vsepp-nt-xent", 30.0 + gap)):
+            for seed in range(seeds):
+                measured = Measurement({"i2t R@1": value + 0.3 * (seed % 3)}, FLICKR30K, "protocol")
+                made = ("data", (measured,), "k", "run", "flickr30k", (1, 1), 1.0)
+                entries.append(Entry(study.name, row, seed, *made))
+        assert statuses(study, Results(study.name, tuple(entries))) == {"one": status}
 
 
-@pytest.mark.parametrize(
-    ("dataset", "r_at_1", "status"),
-    [
+def test_a_row_that_the_paper_quotes_stands_beside_ours():
+    """Table 3 of LTD holds its own row against what VSE++'s authors print, on the same images."""
+    for dataset, r_at_1, status in [
         ("coco", 41.3, "holds"),
         ("coco", 38.9, "undecided"),
         ("coco", 55.0, "fails"),
         ("f8k", 41.3, "not tested"),
-    ],
-)
-def test_a_row_that_the_paper_quotes_stands_beside_ours(dataset: str, r_at_1: float, status: str) -> None:
-    """Table 3 of LTD holds its own row against what VSE++'s authors print, on the same images."""
-    study = STUDIES.get("ltd.table-3")
-    values = {name: cell.value for name, cell in study.published[0].rows[0].cells.items()}
-    on = Measured(dataset, "test", 5_000, 25_010)
-    measured = Measurement({**values, "i2t R@1": r_at_1}, on, "protocol")
-    entry = Entry(study.name, "vsepp-like", 0, "paper", (measured,), "k", "run", dataset, (45, 40), 1.0)
-    assert list(statuses(study, Results(study.name, (entry,))).values()) == [status]
+    ]:
+        study = STUDIES.get("ltd.table-3")
+        values = {name: cell.value for name, cell in study.published[0].rows[0].cells.items()}
+        on = Measured(dataset, "test", 5_000, 25_010)
+        measured = Measurement({**values, "i2t R@1": r_at_1}, on, "protocol")
+        entry = Entry(study.name, "vsepp-like", 0, "paper", (measured,), "k", "run", dataset, (45, 40), 1.0)
+        assert list(statuses(study, Results(study.name, (entry,))).values()) == [status]
 
 
-def test_rows_that_were_not_run_say_why() -> None:
+def test_rows_that_were_not_run_say_why():
     all_of_it = made_up(TABLE_1)
     vsepp = tuple(entry for entry in all_of_it.entries if entry.row.startswith("vsepp"))
     some = Results(TABLE_1.name, vsepp, {"vsrn-triplet": "needs region features"})
@@ -173,14 +167,14 @@ def test_rows_that_were_not_run_say_why() -> None:
     assert (first.status, len(first.findings), first.count("not tested")) == ("not tested", 42, 21)
 
 
-def test_further_judgements_have_a_table_of_their_own() -> None:
+def test_further_judgements_have_a_table_of_their_own():
     study = STUDIES.get("ltd.table-1")
     coco = Measured("coco", "test", 5_000, 25_010)
     values = dict.fromkeys(study.published[0].columns, 40.0)
     own = Measurement(values, coco, "protocol")
     by_cxc = Measurement({**values, "i2t R@1": 35.5}, replace(coco, positives="cxc"), "protocol")
 
-    def entry(*measurements: Measurement) -> Entry:
+    def entry(*measurements):
         return Entry(study.name, "baseline", 0, "paper", measurements, "k", "run", "coco", (60, 60), 1.0)
 
     comparison = compare(study, Results(study.name, (entry(own, by_cxc),)))
@@ -195,7 +189,7 @@ def test_further_judgements_have_a_table_of_their_own() -> None:
 # Pages -------------------------------------------------------------------------------------------------
 
 
-def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
+def test_the_page_shows_both_tables_the_claims_and_the_commands():
     comparison = compare(TABLE_1, made_up(TABLE_1))
     page = study_page(comparison, "diptych study run metric-learning.table-1 --data f30k").html()
     (table,) = compared_tables(comparison)
@@ -220,19 +214,17 @@ def test_the_page_shows_both_tables_the_claims_and_the_commands() -> None:
     assert not re.search(r"""(src|href)=["']https?:""", page)
 
 
-@pytest.mark.parametrize(
-    ("setting", "names"),
-    [("paper", ["cells reproduced", "claims that hold"]), ("data", ["claims that hold"]), ("quick", [])],
-)
-def test_what_generated_data_says_of_claims_is_no_headline(setting: str, names: list[str]) -> None:
-    comparison = compare(TABLE_1, made_up(TABLE_1, setting=setting))
-    page = study_page(comparison)
-    assert [one.label for one in page.headlines] == names
-    assert (PLANTED in page.html()) is ("holds (planted)" in page.html()) is (setting == "quick")
-    assert (PLANTED in content_of(comparison)["lines"]) is (setting == "quick")
+def test_what_generated_data_says_of_claims_is_no_headline():
+    names = ["cells reproduced", "claims that hold"]
+    for setting, left in (("paper", names), ("data", names[1:]), ("quick", [])):
+        comparison = compare(TABLE_1, made_up(TABLE_1, setting=setting))
+        page = study_page(comparison)
+        assert [one.label for one in page.headlines] == left
+        assert (PLANTED in page.html()) is ("holds (planted)" in page.html()) is (setting == "quick")
+        assert (PLANTED in content_of(comparison)["lines"]) is (setting == "quick")
 
 
-def test_what_no_paper_prints_stands_alone() -> None:
+def test_what_no_paper_prints_stands_alone():
     """Rows of our own: measured, their claims judged, and nothing is called a reproduction."""
     study = replace(TABLE_1, published=(published_table("svl", "information"),), claims=TABLE_1.claims[:1])
     comparison = compare(study, made_up(TABLE_1))
@@ -250,7 +242,7 @@ def test_what_no_paper_prints_stands_alone() -> None:
     assert "Nothing has been run." in study_page(compare(study, Results(TABLE_1.name, ()))).html()
 
 
-def test_a_line_for_every_study_and_for_what_failed() -> None:
+def test_a_line_for_every_study_and_for_what_failed():
     other = STUDIES.get("ltd.table-2")
     whole = compare(TABLE_1, made_up(TABLE_1))
     quick = compare(other, made_up(other, setting="quick"))
@@ -276,7 +268,7 @@ def test_a_line_for_every_study_and_for_what_failed() -> None:
     assert PLANTED not in matrix_page(compared[:1], {}, []).html()
 
 
-def test_a_comparison_is_json() -> None:
+def test_a_comparison_is_json():
     comparison = compare(TABLE_1, made_up(TABLE_1))
     found = json.loads(json.dumps(content_of(comparison)))
     assert (found["study"], found["label"], found["reproduces"]) == (TABLE_1.name, comparison.label, True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from study_runs import run_study
 
 from diptych.core.chart import Chart
-from diptych.studies import STUDIES, Choices, Study, compare
+from diptych.studies import STUDIES, compare
 from diptych.studies.claims import judge
 from diptych.studies.evidence import Evidence, Figure, Trajectory
 from diptych.studies.figures import comparison_charts, declared, trajectories
@@ -22,7 +22,7 @@ BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3:
 STEPS, MET = np.arange(400), 120
 
 
-def training(eta: float, end: float = 0.0, again: float = 0.0, **more: Any) -> Trajectory:
+def training(eta, end=0.0, again=0.0, **more):
     """λ rises ever more slowly until η is met, falls to ``end``; ``again``: the loss when it rises anew."""
     falling = end + (60 - end) * np.exp((MET - STEPS) / 10.0)
     multiplier = np.where(STEPS <= MET, 60 * np.sqrt((STEPS + 1) / MET), falling)
@@ -34,7 +34,7 @@ def training(eta: float, end: float = 0.0, again: float = 0.0, **more: Any) -> T
     return Trajectory(STEPS.tolist(), **{**losses, **scores, "multiplier": multiplier.tolist(), **more})
 
 
-def of(change: Any) -> Evidence:
+def of(change):
     """A training per row of the figure; ``change`` is what one has besides, by its η (1.0 of the baseline)."""
     runs = {row: [training(eta, **change(eta))] for eta, row in BOUNDED.items()}
     runs["ltd-dual"] = [training(0.4, multiplier=[], bound=None)]
@@ -42,13 +42,13 @@ def of(change: Any) -> Evidence:
     return Evidence(trajectories=runs)
 
 
-def as_in_the_paper(eta: float) -> dict[str, Any]:
+def as_in_the_paper(eta):
     lower = {"rsum": [250.0]} if eta < 0.2 else {}
     never = {"reconstruction": [0.08] * 400, "multiplier": np.sqrt(STEPS + 1).tolist()}
     return {**lower, **never} if eta == 0.05 else lower
 
 
-CURVES: dict[str, tuple[Any, dict[str, str]]] = {
+CURVES = {
     "as in the paper": (
         as_in_the_paper,
         {"(1)": "holds", "(2)": "not tested", "(3)": "holds", "(4)": "holds", "(5)": "holds"},
@@ -63,15 +63,15 @@ CURVES: dict[str, tuple[Any, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CURVES)
-def test_observations_on_curves(name: str) -> None:
-    change, wanted = CURVES[name]
-    evidence = of(change) if change else Evidence()
-    found = {claim.name: judge(claim, evidence).status for claim in FIGURE_2.claims}
-    assert {claim: found[claim] for claim in wanted} == wanted
+def test_observations_on_curves():
+    for name in CURVES:
+        change, wanted = CURVES[name]
+        evidence = of(change) if change else Evidence()
+        found = {claim.name: judge(claim, evidence).status for claim in FIGURE_2.claims}
+        assert {claim: found[claim] for claim in wanted} == wanted
 
 
-def test_trajectories_are_drawn_per_quantity() -> None:
+def test_trajectories_are_drawn_per_quantity():
     """λ as it is, on an axis without its zeros; losses smoothed, with the bounds."""
     charts = trajectories(FIGURE_2, of(lambda eta: {"again": 2.0})).charts
     drawn = {one.title: one.series for one in charts if isinstance(one, Chart)}
@@ -84,15 +84,14 @@ def test_trajectories_are_drawn_per_quantity() -> None:
     assert [one.y for one in loss if one.mark == "level"] == [[eta] for eta in BOUNDED]
 
 
-def test_counts_have_a_start_other_epsilons_and_a_score(
-    small_study: Study, choices: Choices, tmp_path: Path
-) -> None:
+def test_counts_have_a_start_other_epsilons_and_a_score(small_study, choices, made, tmp_path):
     """C^q falls while training goes on, C^qv- with ε; the score is the measured recall sum."""
     study, some = replace(small_study, measure={"kind": "counting"}), {"rows": ["1.1", "1.3"], "seeds": [0]}
+    run = Path("rows", "vsepp-triplet", "seed-0")
+    shutil.copytree(made[0] / run, tmp_path / run)
     results = run_study(study, tmp_path, choices, **some)
-    evaluated = run_study(replace(small_study, measure={"kind": "retrieval"}), tmp_path, choices, **some)
     triplet, nt_xent = (entry.measurements[0].values for entry in results.entries)
-    assert [triplet["rsum"]] == evaluated.values("vsepp-triplet", "rsum")
+    assert [triplet["rsum"]] == made[1].values("vsepp-triplet", "rsum")[:1]
     for way in ("i2t", "t2i"):
         assert triplet[f"{way} C^q at the start"] > triplet[f"{way} C^q"] > 0
         assert f"{way} C^q{PUBLISHED}" in triplet

@@ -7,8 +7,7 @@ import pytest
 
 from diptych.core.errors import StorageError
 from diptych.studies.claims import Claim, judge
-from diptych.studies.evidence import KEPT, Evidence, Figure, Kept
-from diptych.studies.formulas import Formula
+from diptych.studies.evidence import KEPT, Evidence, Figure, Formula, Kept
 
 
 def evidence(numbers, *, exact=True, sd=None, seeds=1, **more):
@@ -19,9 +18,8 @@ def evidence(numbers, *, exact=True, sd=None, seeds=1, **more):
     return Evidence(figures, exact=exact, **more)
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
+def test_a_formula_of_printed_numbers():
+    for text, status in [
         ("[a: x] > [b: x]", "holds"),
         ("[b: x] > [a: x]", "fails"),
         ("[a: x] > [a: x]", "undecided"),
@@ -39,29 +37,25 @@ def evidence(numbers, *, exact=True, sd=None, seeds=1, **more):
         ("__import__('os') > 1", None),
         ("[a: x] + 1", None),
         ("[a: x] ** 2 > 1", None),
-    ],
-)
-def test_a_formula_of_printed_numbers(text, status):
-    numbers = evidence({"a": {"x": 4.0, "y": 6.0}, "b": {"x": 2.0, "y": 0.0}})
-    lists = {"both": ["x", "y"], "rows": ["a", "b"]}
-    if status is None:
-        with pytest.raises(StorageError, match="is no formula"):
-            Formula.parse(text, lists=lists)
-    else:
-        assert Formula.parse(text, lists=lists).judge(numbers).status == status
+    ]:
+        numbers = evidence({"a": {"x": 4.0, "y": 6.0}, "b": {"x": 2.0, "y": 0.0}})
+        lists = {"both": ["x", "y"], "rows": ["a", "b"]}
+        if status is None:
+            with pytest.raises(StorageError, match="is no formula"):
+                Formula.parse(text, lists=lists)
+        else:
+            assert Formula.parse(text, lists=lists).judge(numbers).status == status
 
 
-@pytest.mark.parametrize(
-    ("gap", "status"), [(1.0, "undecided"), (2.0, "undecided"), (4.0, "holds"), (-4.0, "fails")]
-)
-def test_one_seed_cannot_tell_a_point_or_two(gap, status):
-    numbers = evidence({"a": {"i2t R@1": 30.0 + gap}, "b": {"i2t R@1": 30.0}}, exact=False)
-    found = Formula.parse("[a: i2t R@1] > [b: i2t R@1]").judge(numbers)
-    assert found.status == status
-    assert "p = " in found.detail or "p < " in found.detail
+def test_one_seed_cannot_tell_a_point_or_two():
+    for gap, status in [(1.0, "undecided"), (2.0, "undecided"), (4.0, "holds"), (-4.0, "fails")]:
+        numbers = evidence({"a": {"i2t R@1": 30.0 + gap}, "b": {"i2t R@1": 30.0}}, exact=False)
+        found = Formula.parse("[a: i2t R@1] > [b: i2t R@1]").judge(numbers)
+        assert found.status == status
+        assert "p = " in found.detail or "p < " in found.detail
 
 
-def test_the_error_is_that_of_seeds_by_welch() -> None:
+def test_the_error_is_that_of_seeds_by_welch():
     from scipy.stats import ttest_ind
 
     one, other = [31.0, 32.0, 33.5], [30.0, 30.5, 32.0]
@@ -70,7 +64,7 @@ def test_the_error_is_that_of_seeds_by_welch() -> None:
     assert f"p = {p:.2g}" in Formula.parse("[a: x] > [b: x]").judge(Evidence(figures)).detail
 
 
-def test_intervals_are_errors_and_what_is_fixed_has_none() -> None:
+def test_intervals_are_errors_and_what_is_fixed_has_none():
     apart = {"a": {"x": 2.0, "x low": 1.9, "x high": 2.1}, "b": {"x": 1.0, "x low": 0.9, "x high": 1.1}}
     close = {**apart, "b": {"x": 1.95, "x low": 1.8, "x high": 2.1}}
     formula = Formula.parse("[a: x] > [b: x]")
@@ -98,9 +92,8 @@ def test_queries_are_paired(tmp_path):
 ABC = {"a": {"x": 1.0, "y": 5.0}, "b": {"x": 2.0, "y": 4.0}, "c": {"x": 3.0, "y": 4.5}}
 
 
-@pytest.mark.parametrize(
-    ("given", "status"),
-    [
+def test_a_claim_is_judged():
+    for given, status in [
         ({"checks": ("[b] > [a]", "[c] > [b]"), "columns": ("x",)}, "holds"),
         ({"checks": ("[b] > [a]", "[c] > [b]"), "columns": ("x", "y")}, "fails"),
         ({"checks": ("[b] > [a]", "[d] > [b]"), "columns": ("x",)}, "not tested"),
@@ -125,14 +118,12 @@ ABC = {"a": {"x": 1.0, "y": 5.0}, "b": {"x": 2.0, "y": 4.0}, "c": {"x": 3.0, "y"
         ({"checks": ("[{best}: x] > 2.5",), "choose": {"best": {"of": "$rows", "by": "x"}}}, "holds"),
         ({"checks": ("[a: x] > 0",), "about": ("a",)}, "not tested"),
         ({"checks": ("[a: {c} x] > 0",), "each": {"c": "collections"}}, "not tested"),
-    ],
-)
-def test_a_claim_is_judged(given, status):
-    claim = Claim("one", "as it says", lists={"rows": ["a", "b", "c"]}, **given)
-    assert judge(claim, evidence(ABC), stand_ins=["a"]).status == status
+    ]:
+        claim = Claim("one", "as it says", lists={"rows": ["a", "b", "c"]}, **given)
+        assert judge(claim, evidence(ABC), stand_ins=["a"]).status == status
 
 
-def test_most_is_undecided_where_what_is_open_decides() -> None:
+def test_most_is_undecided_where_what_is_open_decides():
     numbers = evidence({"a": {"i2t R@1": 30.0}, "b": {"i2t R@1": 50.0}, "c": {"i2t R@1": 29.0}}, exact=False)
     claim = Claim("", "", checks=("[b] > [a]", "[a] > [c]"), columns=("i2t R@1",), more=0.5)
     found = judge(claim, numbers)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import sqrt
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +19,10 @@ from diptych.commerce.purchase_intent.disclosure import DisclosureControl, discl
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 from diptych.core.errors import DataError, UsageError
 from diptych.studies import STUDIES, Choices, Evidence, Figure, compare, judge
-from diptych.studies.log_measures import Statistics, Values, importances
+from diptych.studies.log_measures import importances
 from diptych.studies.page import study_page
-from diptych.studies.results import Results, collect, measure_of
-from diptych.studies.study import PUBLISHED, Study
+from diptych.studies.results import collect, measure_of
+from diptych.studies.study import PUBLISHED
 
 pytest.importorskip("duckdb")
 
@@ -33,7 +31,7 @@ CHANNELS, DEVICES, FEATURES, F1 = (
 )
 
 
-def shop(devices: str = "pc smartphone tablet", n: int = 12, pages: int = 3) -> list[dict[str, Any]]:
+def shop(devices="pc smartphone tablet", n=12, pages=3):
     """A session a day, every other of a known visitor: pages, a query, and every third buys, who comes by paid."""
     events = []
     for number in range(n):
@@ -52,26 +50,26 @@ def shop(devices: str = "pc smartphone tablet", n: int = 12, pages: int = 3) -> 
 
 
 @pytest.fixture(autouse=True)
-def _every_count_is_shown() -> Iterator[None]:
+def _every_count_is_shown():
     with disclosing(DisclosureControl(least=1)):
         yield
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def log(tmp_path_factory):
     return write_log(tmp_path_factory.mktemp("log") / "shop", shop(), buckets=2).folder
 
 
-def choices(log: Path, **values: Any) -> Choices:
+def choices(log, **values):
     return Choices(data={"path": log}, values={f"measure.{key}": value for key, value in values.items()})
 
 
-def run(study: Study, log: Path, **values: Any) -> Results:
+def run(study, log, **values):
     """Run it beside the log, where studies share what is made of it."""
     return run_study(study, log.parent / "studies" / study.name, choices(log, **values))
 
 
-def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path) -> None:
+def test_rows_are_measured_and_the_printed_ones_stand_beside(log):
     results = run(DEVICES, log)
     assert results.values("pc", "purchase") == [100.0]  # clients 0, 3, 6 and 9
     assert results.values("smartphone", "non-purchase") == [50.0]
@@ -88,7 +86,7 @@ def test_rows_are_measured_and_the_printed_ones_stand_beside(log: Path) -> None:
     assert said == {"PC": "not tested", "order": "undecided", "purchases": "fails", "rare": "not tested"}
 
 
-def test_what_is_made_of_a_log_serves_all_studies(log: Path, tmp_path: Path) -> None:
+def test_what_is_made_of_a_log_serves_all_studies(log, tmp_path):
     studies, told = tmp_path / "studies", list[str]()
     for one in (DEVICES, CHANNELS, DEVICES):
         run_study(one, studies / one.name, choices(log), tell=told.append)
@@ -104,7 +102,7 @@ def test_what_is_made_of_a_log_serves_all_studies(log: Path, tmp_path: Path) -> 
     assert found.values("pc", "purchase") == [100.0]
 
 
-def test_another_way_of_measuring_and_another_log_are_other_measurements(log: Path, tmp_path: Path) -> None:
+def test_another_way_of_measuring_and_another_log_are_other_measurements(log, tmp_path):
     run(DEVICES, log)
     short = run(DEVICES, log, gap=1.5)
     on = short.of("pc")[0].measurements[0].on
@@ -121,7 +119,7 @@ def test_another_way_of_measuring_and_another_log_are_other_measurements(log: Pa
         run_study(DEVICES, folder, choices(bare))
 
 
-def test_a_claim_about_rows_without_numbers_says_why(tmp_path: Path) -> None:
+def test_a_claim_about_rows_without_numbers_says_why(tmp_path):
     study = STUDIES.get("intent.table-6.1")
     events = [{"t": 9000.0 * n, "client_id": f"c{n}", "visitor_id": f"v{n}"} for n in range(8)]
     found = compare(
@@ -132,25 +130,22 @@ def test_a_claim_about_rows_without_numbers_says_why(tmp_path: Path) -> None:
     assert judged["anonymous"].figure == "every session of the log has a visitor"
 
 
-def test_a_table_of_whole_sessions_has_what_its_columns_tell(tmp_path: Path) -> None:
-    file = made_up_table(tmp_path / "uci.csv", 40)
+def test_a_log_by_the_name_of_the_thesis_is_the_papers_and_a_table_of_sessions_has_what_it_tells(tmp_path):
+    log = write_log(tmp_path / "thesis-shop", shop()).folder
+    for number, setting in enumerate((None, "published")):
+        given = replace(choices(log), setting=setting)
+        found = compare(DEVICES, run_study(DEVICES, tmp_path / f"s{number}" / DEVICES.name, given))
+        assert found.results.setting == (setting or "paper")
+        assert found.blocks[0].differences == ("12 sessions, not 94,402,590 or 95,757,177",)
+    file, names = made_up_table(tmp_path / "uci.csv", 40), ("table-6.1", "table-6.2")
     sizes, channels = (
-        run_study(STUDIES.get(f"intent.{name}"), tmp_path / name, choices(file))
-        for name in ("table-6.1", "table-6.2")
+        run_study(STUDIES.get(f"intent.{name}"), tmp_path / name, choices(file)) for name in names
     )
     assert (sizes.values("sessions", "total"), sizes.values("clients", "total")) == ([40.0], [40.0])
     assert channels.left_out["paid"] == "what its numbers of traffic types mean was not published"
 
 
-@pytest.mark.parametrize("asked", [None, "published"])
-def test_a_log_by_the_name_of_the_thesis_is_the_papers(tmp_path: Path, asked: Any) -> None:
-    given = replace(choices(write_log(tmp_path / "thesis-shop", shop()).folder), setting=asked)
-    found = compare(DEVICES, run_study(DEVICES, tmp_path / "studies" / DEVICES.name, given))
-    assert found.results.setting == (asked or "paper")
-    assert found.blocks[0].differences == ("12 sessions, not 94,402,590 or 95,757,177",)
-
-
-def test_small_counts_and_rates_are_not_printed(log: Path) -> None:
+def test_small_counts_and_rates_are_not_printed(log):
     """Four of twelve sessions have a purchase, so nothing of devices may be printed but how many there are."""
     results = run(DEVICES, log)
     with disclosing(DisclosureControl()):
@@ -166,29 +161,29 @@ def test_small_counts_and_rates_are_not_printed(log: Path) -> None:
     assert (found.results.values("pc", "rate"), results.values("pc", "rate")) == ([], [100.0])
 
 
-def test_features_need_no_log(tmp_path: Path) -> None:
+def test_features_need_no_log(tmp_path):
     found = compare(FEATURES, run_study(FEATURES, tmp_path / "studies" / FEATURES.name))
     assert found.counts() == {"reproduced": 45}
     assert {judgement.status for _, judgement, _ in found.claims} == {"holds"}
     assert not (tmp_path / "studies" / "intent.logs").exists()
 
 
-def counted(name: str, of: Statistics, ddof: int = 0) -> Values:
-    found: Values = measure_of(STUDIES.get(name)).counted(of, ddof)  # type: ignore[attr-defined]
+def counted(name, of, ddof=0):
+    found = measure_of(STUDIES.get(name)).counted(of, ddof)
     return found
 
 
-@pytest.mark.parametrize("name", [one.name for one in STUDIES if one.measure["kind"] == "counted"])
-def test_what_is_hidden_is_left_out_and_nothing_else_changes(name: str) -> None:
-    tables = described()
-    every = counted(name, tables.__getitem__)
-    control, each = DisclosureControl(least=25), {one: STATISTICS.get(one) for one in tables}
-    some = counted(name, lambda one: control.rows(tables[one], each[one].cells, each[one].whole))
+def test_what_is_hidden_is_left_out_and_nothing_else_changes():
+    tables, control = described(), DisclosureControl(least=25)
+    each = {one: STATISTICS.get(one) for one in tables}
     derived = ("three most", "four least", "difference", f"standardised{PUBLISHED}", "transitions")
-    assert every
-    for row in every.keys() - {"either"}:
-        left = {one: value for one, value in some.get(row, {}).items() if one not in derived}
-        assert {one: every[row][one] for one in left} == pytest.approx(left)
+    for name in (one.name for one in STUDIES if one.measure["kind"] == "counted"):
+        every = counted(name, tables.__getitem__)
+        some = counted(name, lambda one: control.rows(tables[one], each[one].cells, each[one].whole))
+        assert every
+        for row in every.keys() - {"either"}:
+            left = {one: value for one, value in some.get(row, {}).items() if one not in derived}
+            assert {one: every[row][one] for one in left} == pytest.approx(left), name
 
 
 WEEK = times("week_day", (10, 20, 30, 25, 5, 6, 4), (100, 0, 0, 0, 0, 0, 100))
@@ -206,9 +201,8 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "row", "expected"),
-    [
+def test_numbers_of_a_statistic():
+    for name, rows, row, expected in [
         ("table-6.2", SHOPS, "paid", {**AS_PRINTED, "standardised": 0.460124}),
         ("table-6.2", SAMPLE, "paid", {**AS_PRINTED, "standardised": 0.375690}),
         ("figure-6.3", WEEK, "purchase", {"three most": 75.0, "four least": 25.0, "difference": 50.0}),
@@ -222,20 +216,15 @@ QUERIES = [
             {"purchase count": 6.0, "purchase unique %": 60.0, "purchase %": 100.0},
         ),
         ("table-6.6", QUERIES, "all", {f"purchase count{PUBLISHED}": 10.0}),
-    ],
-)
-def test_numbers_of_a_statistic(name: str, rows: Any, row: str, expected: dict[str, float]) -> None:
-    measured = counted(
-        f"intent.{name}", lambda one: [] if one == "weekend" else rows, ddof=int(rows is SAMPLE)
-    )
-    found = measured.get(row, {})
-    assert bool(found) is bool(expected)
-    assert {one: found[one] for one in expected} == pytest.approx(expected, rel=1e-4)
+    ]:
+        of = partial(lambda rows, one: [] if one == "weekend" else rows, rows)
+        found = counted(f"intent.{name}", of, ddof=int(rows is SAMPLE)).get(row, {})
+        assert bool(found) is bool(expected)
+        assert {one: found[one] for one in expected} == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
+def test_what_cannot_be(log, tmp_path):
+    for changed, said in [
         ({"values": {"model.width": 3}}, r"about a training.*measure\.gap"),
         ({"values": {"measure.gpa": 3}}, "key of measure"),
         ({"values": {"measure.gap": 0}}, "measure: gap: Input should be greater"),
@@ -248,14 +237,12 @@ def test_numbers_of_a_statistic(name: str, rows: Any, row: str, expected: dict[s
         ({"setting": "everything"}, r"setting of intent\.figure-6\.7"),
         ({"data": None, "setting": "data"}, "no log given.*--data LOG"),
         ({"data": {"path": "nowhere"}}, "nowhere is not there.*diptych intent ingest"),
-    ],
-)
-def test_what_cannot_be(log: Path, tmp_path: Path, changed: Any, said: str) -> None:
-    with pytest.raises((UsageError, DataError), match=said):
-        run_study(F1, tmp_path / "s" / F1.name, replace(choices(log), **changed))
+    ]:
+        with pytest.raises((UsageError, DataError), match=said):
+            run_study(F1, tmp_path / "s" / F1.name, replace(choices(log), **changed))
 
 
-def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
+def test_models_are_evaluated_and_judged(tmp_path):
     pytest.importorskip("sklearn")
     log = write_log(tmp_path / "shop", shop(n=160, pages=14)).folder
     given = choices(log, steps=[0, 1], folds=2, sessions=[70, 50])
@@ -275,7 +262,7 @@ def test_models_are_evaluated_and_judged(tmp_path: Path) -> None:
     assert study_page(compare(F1, results)).html().count("<svg") == 2 * (2 * 2 + 2)
 
 
-def test_a_sample_is_of_persons_or_of_so_many_of_each_setting(tmp_path: Path) -> None:
+def test_a_sample_is_of_persons_or_of_so_many_of_each_setting(tmp_path):
     features = small_features(tmp_path / "table", 300)
     assert features.sample(300, 0) is features.sample((300, 300), 0) is features.sample(None, 0) is features
     some = features.sample(100, 1)
@@ -287,7 +274,7 @@ def test_a_sample_is_of_persons_or_of_so_many_of_each_setting(tmp_path: Path) ->
     assert len({tuple(features.sample((60, 40), seed).session_ids) for seed in (0, 1, 1)}) == 2
 
 
-def test_importance_is_a_mean_over_steps_with_pages() -> None:
+def test_importance_is_a_mean_over_steps_with_pages():
     columns = ("setting", "set", "step", "feature", "impurity", "permutation", "dynamic")
     rows = (
         ("anonymous", "extended", 0, "week-day", 1.0, 0.01, False),
@@ -308,9 +295,9 @@ SKILL = dict.fromkeys(("random-forest", "gradient-boosting", "neural-network"), 
 SKILL |= {"svm": 55.5, "logistic-regression": 55.0, "k-nearest": 54.5}
 
 
-def statuses(row: str = "svm-baseline-anonymous", column: str = "", value: float = 0.0) -> dict[str, str]:
-    """What claims are said to be of F1 as section 6.5 describes it, but for one number; values are made up."""
-    rows: Values = {}
+def described_f1(row="svm-baseline-anonymous", column="", value=0.0):
+    """F1 as section 6.5 describes it, but for one number; values are made up."""
+    rows = {}
     for model, skill in SKILL.items():
         rows[f"{model}-baseline-anonymous"] = {**dict.fromkeys(STEPS, skill), "0": skill - 8.0}
         rows[f"{model}-extended-anonymous"] = {**dict.fromkeys(STEPS, skill + 2.0), "0": skill + 1.5}
@@ -324,7 +311,7 @@ def statuses(row: str = "svm-baseline-anonymous", column: str = "", value: float
         after |= {f"gain {one}": after[one] - before[one] for one in before if one}
         after |= {"0 high": after["0"] + 1, "1 low": after["1"] - 1, "whole": after["5"]}
     figures = {row: {one: Figure(value) for one, value in columns.items()} for row, columns in rows.items()}
-    return {claim.name: judge(claim, Evidence(figures, exact=True)).status for claim in F1.claims}
+    return Evidence(figures, exact=True)
 
 
 FAILS = {
@@ -347,7 +334,7 @@ FAILS = {
 }
 
 
-@pytest.mark.parametrize("claim", [claim.name for claim in F1.claims])
-def test_each_claim_holds_of_what_the_thesis_says_and_can_fail(claim: str) -> None:
-    assert statuses()[claim] == "holds"
-    assert statuses(*FAILS[claim])[claim] == "fails"
+def test_each_claim_holds_of_what_the_thesis_says_and_can_fail():
+    for claim in F1.claims:
+        assert judge(claim, described_f1()).status == "holds", claim.name
+        assert judge(claim, described_f1(*FAILS[claim.name])).status == "fails", claim.name

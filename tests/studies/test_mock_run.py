@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-import pytest
-
-from diptych.studies import STUDIES, Entry, Measurement, Results, Study, compare
-from diptych.studies.published import Cell, EvaluatedOn, Measured
+from diptych.studies import STUDIES, Entry, Measurement, Results, compare
+from diptych.studies.published import Measured
 from diptych.studies.study import AS_PAPER
 
 NAMES = [study.name for study in STUDIES if not study.ours]
 
 
-def _measured(on: EvaluatedOn) -> Measured:
+def _measured(on):
     return Measured(**{one.name: getattr(on, one.name) for one in fields(Measured)})
 
 
-def _off(cell: Cell, by: float) -> float:
+def _off(cell, by):
     """Return a value that is off by so many times what is allowed; of a bound, on the other side."""
     allowed = max(cell.tolerance * abs(cell.value), 2 * (cell.seed_sd or 0.0), cell.rounding)
     if cell.bound:
@@ -25,7 +23,7 @@ def _off(cell: Cell, by: float) -> float:
     return cell.value + by * (allowed or 1e-3)
 
 
-def _mock(study: Study, on: EvaluatedOn, by: float) -> Results:
+def _mock(study, on, by):
     """Return results of one seed of all rows that are printed of ``on``: the printed cells, or off."""
     entries = []
     for row in study.rows:
@@ -45,26 +43,26 @@ def _mock(study: Study, on: EvaluatedOn, by: float) -> Results:
     return Results(study.name, tuple(entries), several=study.several)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_printed_cells_are_reproduced_and_others_are_not(name: str) -> None:
-    study = STUDIES.get(name)
-    assert "published" in study.settings
-    for on in [one for table in study.published for one in table.evaluated_on]:
-        for by, right in ((0.0, True), (2.0, False)):
-            results = _mock(study, on, by)
-            if not results.entries:
-                continue
-            verdicts = [
-                (row.row.name, cell.column, cell.verdict)
-                for block in compare(study, results).blocks
-                for row in block.rows
-                if row.printed is not None and row.printed.on.key == on.key and row.seeds
-                for cell in row.cells
-                if cell.published is not None and cell.measured is not None
-            ]
-            assert all((verdict == "reproduced") is right for *_, verdict in verdicts), verdicts
-            assert verdicts or on.positives != "own" or on not in study.printed_on(), on.key
+def test_printed_cells_are_reproduced_and_others_are_not():
+    for name in NAMES:
+        study = STUDIES.get(name)
+        assert "published" in study.settings
+        for on in [one for table in study.published for one in table.evaluated_on]:
+            for by, right in ((0.0, True), (2.0, False)):
+                results = _mock(study, on, by)
+                if not results.entries:
+                    continue
+                verdicts = [
+                    (row.row.name, cell.column, cell.verdict)
+                    for block in compare(study, results).blocks
+                    for row in block.rows
+                    if row.printed is not None and row.printed.on.key == on.key and row.seeds
+                    for cell in row.cells
+                    if cell.published is not None and cell.measured is not None
+                ]
+                assert all((verdict == "reproduced") is right for *_, verdict in verdicts), verdicts
+                assert verdicts or on.positives != "own" or on not in study.printed_on(), on.key
 
 
-def test_only_settings_of_the_paper_have_verdicts() -> None:
+def test_only_settings_of_the_paper_have_verdicts():
     assert AS_PAPER == ("published", "paper")

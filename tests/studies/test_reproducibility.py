@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_matching import FakeMatching
@@ -15,17 +14,15 @@ from study_runs import TINY, run_study
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UnknownNameError, UsageError
 from diptych.data import read_collection
-from diptych.data.collection import Collection
 from diptych.data.scenes import scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.encode import encode_collection
 from diptych.encoders.rerank import rerank
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, evaluate_encoder, ground_truth_of
 from diptych.studies import STUDIES, Choices, Entry, Measurement, Results, collect, compare
-from diptych.studies.compare import Comparison
 from diptych.studies.published import Measured, published_table
+from diptych.studies.retrieval import ZeroShot
 from diptych.studies.sources import GivenEncoder, Subject
-from diptych.studies.zero_shot import ZeroShot
 from diptych.training.adaptation import adapt_linear
 
 TABLE_2_1, TABLE_2_2 = (STUDIES.get(f"reproducibility.table-2.{n}") for n in (1, 2))
@@ -41,18 +38,18 @@ class Given(GivenEncoder):
 
 
 @pytest.fixture(scope="module")
-def collection(scenes_folder: Path) -> Collection:
+def collection(scenes_folder):
     return replace(read_collection(str(scenes_folder)), name="flickr30k")
 
 
-def measured(collection: Collection, folder: Path, **values: object) -> Measurement:
+def measured(collection, folder, **values):
     (found,) = ZeroShot()(Subject(Given(folder, "fake"), collection, None, measuring=values))
     return found
 
 
 @pytest.mark.parametrize("k", [0, 2])
 @pytest.mark.parametrize(("how", "captions"), [("all", 80), ("first", 16), ("random", 16)])
-def test_measured_as_by_hand(collection: Collection, tmp_path: Path, how: str, captions: int, k: int) -> None:
+def test_measured_as_by_hand(collection, tmp_path, how, captions, k):
     found = measured(collection, tmp_path / "row", k_test=k, captions=how, seed=3)
     part = collection.split("test")
     fewer = {"all": part, "first": part.first_captions(), "random": part.random_captions(seed=3)}[how]
@@ -68,7 +65,7 @@ def test_measured_as_by_hand(collection: Collection, tmp_path: Path, how: str, c
     assert found.on == replace(on, unranked="miss" if k else "")
 
 
-def test_re_ranking_stops_and_goes_on(collection: Collection, tmp_path: Path) -> None:
+def test_re_ranking_stops_and_goes_on(collection, tmp_path):
     """As many candidates as is usual; what is not re-ranked ties only when asked to."""
     coco, subject = replace(collection, name="coco"), Subject(Given(tmp_path, "fake"), collection, None)
     with stop_when(lambda: any((tmp_path / "reranked").rglob("*.npy"))), pytest.raises(Interrupted):
@@ -80,20 +77,20 @@ def test_re_ranking_stops_and_goes_on(collection: Collection, tmp_path: Path) ->
     assert two.values["t2i R@5"] == two.values["t2i R@10"] < ties.values["t2i R@10"]
 
 
-def results_of(study: Any, numbers: Values, **on: Any) -> Results:
+def results_of(study, numbers, **on):
     """Results on the paper's own test sets: (row, dataset) → values."""
     sizes = {"coco": (5_000, 25_010, 256, "scene"), "flickr30k": (1_000, 5_000, 128, "scene")}
     entries = []
     for (row, dataset), values in numbers.items():
         images, captions, k, centric = sizes.get(dataset, (100, 100, 128, "object"))
-        how: dict[str, Any] = {"split": "test", "images": images, "captions": captions, "centric": centric}
+        how = {"split": "test", "images": images, "captions": captions, "centric": centric}
         how |= {"reranked": k if row == "x-vlm" else 0, **on}
         told = (Measurement(values, Measured(dataset, **how), "protocol"),)
         entries.append(Entry(study.name, row, 0, "paper", told, "", "", dataset, (0, 0), 0.0, given=row))
     return Results(study.name, tuple(entries), several=True)
 
 
-def printed(who: str, title: str, factor: float = 1.0) -> Values:
+def printed(who, title, factor=1.0):
     """What table 2.1 prints of ``Orig.`` or ``Repr.`` models, times a factor."""
     rows = {row.row: row.cells for row in published_table("reproducibility", "table-2.1").rows}
     own = {row: rows[f"{who} {label}, {title}"].items() for row, label in MODELS.items()}
@@ -103,14 +100,14 @@ def printed(who: str, title: str, factor: float = 1.0) -> Values:
     }
 
 
-def verdicts(comparison: Comparison, dataset: str, by: str) -> dict[str, set[str]]:
+def verdicts(comparison, dataset, by):
     (block,) = (one for one in comparison.blocks if (one.on.dataset, one.on.by) == (dataset, by))
     return {
         row.row.name: {cell.verdict for cell in row.cells} for row in block.rows if row.row.name in MODELS
     }
 
 
-def statuses(comparison: Comparison) -> dict[str, str]:
+def statuses(comparison):
     return {claim.name: judgement.status for claim, judgement, _ in comparison.claims}
 
 
@@ -127,7 +124,7 @@ UPWARDS = {
 }
 
 
-def test_the_tree_and_the_orders_of_the_thesis() -> None:
+def test_the_tree_and_the_orders_of_the_thesis():
     """Leaf by leaf as section 2.6 tells it, then up; an original is not found again in itself."""
     relative, tree = compare(TABLE_2_1, Results(TABLE_2_1.name, (), several=True)).further.tables
     found = {row[0]: dict(zip(tree.columns, row, strict=True)) for row in tree.texts}
@@ -145,7 +142,7 @@ def test_the_tree_and_the_orders_of_the_thesis() -> None:
     assert rows["flickr30k", "original"]["i2t R@1"] == "CLIP ~2.70"
 
 
-def test_originals_are_reproduced_by_themselves() -> None:
+def test_originals_are_reproduced_by_themselves():
     numbers = {**printed("Orig.", "COCO"), **printed("Orig.", "Flickr30k", 0.8)}
     comparison = compare(TABLE_2_1, results_of(TABLE_2_1, numbers))
     assert verdicts(comparison, "coco", "original") == {"clip": {"reproduced"}, "x-vlm": {"reproduced"}}
@@ -162,7 +159,7 @@ OTHERS = [{**CLIPS, "chosen": "random"}, {**CLIPS, "split": "test"}, {**X_VLMS, 
 OTHERS += [{**X_VLMS, "unranked": "miss"}, {**X_VLMS, "captions": 1_000, "chosen": "random"}]
 
 
-def test_a_verdict_is_on_the_printed_evaluation_alone() -> None:
+def test_a_verdict_is_on_the_printed_evaluation_alone():
     """How what is not re-ranked counts matters where little is: with 2 or 4 candidates."""
     for on, row in [
         (CLIPS, "clip"),
@@ -180,7 +177,7 @@ def test_a_verdict_is_on_the_printed_evaluation_alone() -> None:
     assert verdicts(compare(TABLE_2_1, results), "coco", "original")["x-vlm"] == {"reproduced"}
 
 
-def test_another_collection_is_held_against_the_originals() -> None:
+def test_another_collection_is_held_against_the_originals():
     low, high = (dict.fromkeys((one.name for one in TABLE_2_1.columns), value) for value in (1.0, 30.0))
     numbers = {**printed("Orig.", "COCO"), ("clip", "shop"): high, ("x-vlm", "shop"): low}
     comparison = compare(TABLE_2_2, results_of(TABLE_2_2, numbers))
@@ -197,7 +194,7 @@ def test_another_collection_is_held_against_the_originals() -> None:
 Quick = tuple[Path, list[str], Results]
 
 
-def small(**more: Any) -> Choices:
+def small(**more):
     fewer = tuple(
         (name, {"scenes": {**section["scenes"], "n_train": 24, "n_test": 24}})
         for name, section in TABLE_2_1.settings["quick"].collections.items()
@@ -206,25 +203,25 @@ def small(**more: Any) -> Choices:
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
+def quick(tmp_path_factory):
     """The quick setting on fewer pictures, zero-shot rows alone."""
     folder, told = tmp_path_factory.mktemp("study") / TABLE_2_1.name, []
     return folder, told, run_study(TABLE_2_1, folder, small(), tell=told.append, **PAIR)
 
 
 @pytest.fixture
-def copied(quick: Quick, tmp_path: Path) -> Path:
+def copied(quick, tmp_path):
     """Its folder, for tests that change it."""
     return Path(shutil.copytree(quick[0], tmp_path / TABLE_2_1.name))
 
 
-def test_every_row_is_measured_on_every_collection(quick: Quick) -> None:
+def test_every_row_is_measured_on_every_collection(quick):
     folder, told, results = quick
     places = [(row, name) for row in MODELS for name in ("objects", "scenes")]
     assert sorted((entry.row, entry.dataset) for entry in results.entries) == places
     trainings = [line for line in told if "training" in line]
     assert trainings == ["row 1 of 2: CLIP: training", "row 2 of 2: X-VLM: training"]
-    again: list[str] = []
+    again = []
     assert run_study(TABLE_2_1, folder, small(), tell=again.append, **PAIR) == results
     assert again == ["row 1 of 2: CLIP: there already", "row 2 of 2: X-VLM: there already"]
     assert collect([folder]) == [results]
@@ -232,7 +229,7 @@ def test_every_row_is_measured_on_every_collection(quick: Quick) -> None:
     assert {statuses(comparison)[claim.name] for claim in TABLE_2_1.claims if claim.about} == {"not tested"}
 
 
-def test_other_captions_and_another_collection_join_the_folder(copied: Path, scenes_folder: Path) -> None:
+def test_other_captions_and_another_collection_join_the_folder(copied, scenes_folder):
     more = replace(small(), collections=(("more", {"path": str(scenes_folder)}),))
     assert run_study(TABLE_2_1, copied, more, rows=["clip"]).datasets == ["more", "objects", "scenes"]
     one = run_study(TABLE_2_1, copied, small(**{"measure.captions": "first"}), rows=["clip"])
@@ -242,8 +239,8 @@ def test_other_captions_and_another_collection_join_the_folder(copied: Path, sce
     assert [said in remark for remark in compare(TABLE_2_1, one).further.remarks] == [True, True]
 
 
-def test_an_encoder_is_given_and_another_is_refused(quick: Quick, tmp_path: Path) -> None:
-    def run(given: str, setting: Any = "data", rows: Any = MODELS, **more: Any) -> Results:
+def test_an_encoder_is_given_and_another_is_refused(quick, tmp_path):
+    def run(given, setting="data", rows=MODELS, **more):
         values = {"clip": str(quick[0] / "rows" / given / "seed-0")} if given else small().values
         chosen = replace(small(), setting=setting, values={**values, **more})
         return run_study(TABLE_2_1, tmp_path / setting / TABLE_2_1.name, chosen, rows=list(rows))
@@ -263,9 +260,9 @@ def test_an_encoder_is_given_and_another_is_refused(quick: Quick, tmp_path: Path
         run("", "quick", ["clip"])
 
 
-def test_a_row_is_adapted_to_each_collection(copied: Path, tmp_path: Path) -> None:
+def test_a_row_is_adapted_to_each_collection(copied, tmp_path):
     """The numbers are those of the adapted encoder, although no picture is encoded again."""
-    told: list[str] = []
+    told = []
     chosen = small(**{"adapt.strength": 64.0})
     results = run_study(TABLE_2_1, copied, chosen, rows=["clip+16", "x-vlm+64"], tell=told.append)
     assert "row 4 of 4: X-VLM + 64 pairs: cannot be measured on scenes" in told  # 24 pictures to train on
@@ -280,9 +277,9 @@ def test_a_row_is_adapted_to_each_collection(copied: Path, tmp_path: Path) -> No
     assert not any("adapt.strength" in entry.changed for entry in base_row)
 
 
-@pytest.mark.parametrize(
-    ("values", "error", "said"),
-    [
+def test_impossible_wishes(tmp_path):
+    """Refused before anything is made."""
+    for values, error, said in [
         ({"measure.captions": "five"}, UsageError, "'all', 'first' or 'random'"),
         ({"measure.caption": "all"}, UnknownNameError, "captions, k_test|k_test"),
         ({"measure.k_test": -1}, UsageError, "k_test"),
@@ -290,18 +287,18 @@ def test_a_row_is_adapted_to_each_collection(copied: Path, tmp_path: Path) -> No
         ({"measure.split": "train"}, UsageError, "is adapted on the training split"),
         ({"clip": "nowhere"}, UsageError, "neither a folder nor a name"),
         ({"clip": 3}, UsageError, "--set clip=RUN or ENCODER"),
-    ],
-)
-def test_impossible_wishes(values: dict[str, Any], error: type[Exception], said: str, tmp_path: Path) -> None:
-    """Refused before anything is made."""
-    with pytest.raises(error, match=said):
-        run_study(
-            TABLE_2_1, tmp_path / "out", small(**values), rows=["clip+16" if "adapted" in said else "clip"]
-        )
-    assert not (tmp_path / "out").exists()
+    ]:
+        with pytest.raises(error, match=said):
+            run_study(
+                TABLE_2_1,
+                tmp_path / "out",
+                small(**values),
+                rows=["clip+16" if "adapted" in said else "clip"],
+            )
+        assert not (tmp_path / "out").exists()
 
 
-def test_collections_are_called_apart(tmp_path: Path, scenes_folder: Path) -> None:
+def test_collections_are_called_apart(tmp_path, scenes_folder):
     """Flickr8k's test split has as many images and captions as Flickr30k's."""
     folder = Path(shutil.copytree(scenes_folder, tmp_path / "flickr8k"))
     file = next(folder.glob("*.json"))

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from commands import command
 from study_runs import run_study
 
+from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, RecipeError, StorageError, UnknownNameError, UsageError
 from diptych.core.locking import exclusive_folder
 from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoder
-from diptych.studies import STUDIES, Choices, Results, Study, collect, compare
-from diptych.studies.plan import Plan, needs_of
+from diptych.studies import STUDIES, Choices, Results, collect, compare
+from diptych.studies.plan import needs_of
 from diptych.studies.results import StudyFolder, entries_in
 from diptych.studies.runner import changed_keys, plan_of, setting_for
-from diptych.studies.study import PUBLISHED, SettingName
-from diptych.training.recipe import Recipe
+from diptych.studies.study import PUBLISHED
+from diptych.training import again
+from diptych.training.recipe import Recipe, load_recipe
 from diptych.training.run import Run
 
-TRIPLET: dict[str, Any] = {"rows": ["1.1"], "seeds": [0]}
+TRIPLET = {"rows": ["1.1"], "seeds": [0]}
 
 
-def test_a_base_is_planned_once_and_first(small_study: Study, tmp_path: Path) -> None:
+def test_a_base_is_planned_once_and_first(small_study, tmp_path):
     plan = plan_of(small_study, tmp_path, Choices(setting="quick"), tmp_path)
     first, _, onwards = small_study.rows
     units = plan.units([onwards], [1, 2], [])
@@ -44,24 +46,13 @@ def test_a_base_is_planned_once_and_first(small_study: Study, tmp_path: Path) ->
     assert [unit.seed for unit in plan.units([first], [1, 2], ["vsepp-triplet"])] == [0]  # no seed changes it
 
 
-Made = tuple[Path, Results, list[str]]
-
-
-@pytest.fixture(scope="module")
-def made(small_study: Study, choices: Choices, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Two rows of two seeds, and what was told meanwhile."""
-    folder, told = tmp_path_factory.mktemp("made") / "out", []
-    some: dict[str, Any] = {"rows": ["onwards", "1.1"], "seeds": [0, 1], "tell": told.append}
-    return folder, run_study(small_study, folder, choices, command="diptych study run x", **some), told
-
-
 @pytest.fixture
-def copied(made: Made, tmp_path: Path) -> Path:
+def copied(made, tmp_path):
     """The folder, for tests that change it."""
     return Path(shutil.copytree(made[0], tmp_path / "out"))
 
 
-def test_a_study_is_run_and_kept(made: Made) -> None:
+def test_a_study_is_run_and_kept(made):
     folder, results, told = made
     rows = [("vsepp-triplet", 0), ("vsepp-triplet", 1), ("onwards", 0), ("onwards", 1)]
     assert [(entry.row, entry.seed) for entry in results.entries] == rows
@@ -88,19 +79,17 @@ def test_a_study_is_run_and_kept(made: Made) -> None:
     assert "batches.size" in entry.changed
 
 
-def test_what_is_there_is_used_again(small_study: Study, choices: Choices, made: Made) -> None:
-    told: list[str] = []
+def test_what_is_there_is_used_again(small_study, choices, made):
+    told = []
     again = run_study(small_study, made[0], choices, tell=told.append, **TRIPLET)
     assert told == ["row 1 of 1: Triplet: there already"]
     assert again == made[1]  # what earlier calls gave is there too
     assert again.evidence().figures["onwards"]["rsum"].seeds == 2
 
 
-def test_what_was_measured_otherwise_is_measured_again(
-    small_study: Study, choices: Choices, copied: Path
-) -> None:
+def test_what_was_measured_otherwise_is_measured_again(small_study, choices, copied):
     """Another way of measuring, a changed evaluation and a spoiled entry: none stands for a measurement."""
-    told: list[str] = []
+    told = []
     run = copied / "rows" / "vsepp-triplet" / "seed-0"
     plain = replace(small_study, measure={"kind": "retrieval"})
     run_study(plain, copied, choices, tell=told.append, **TRIPLET)
@@ -111,7 +100,7 @@ def test_what_was_measured_otherwise_is_measured_again(
     assert told == ["row 1 of 1: Triplet: there already", "row 1 of 1: Triplet: measuring"] * 3
 
 
-def test_the_measured_number_is_that_of_evaluate(choices: Choices, made: Made, tmp_path: Path) -> None:
+def test_the_measured_number_is_that_of_evaluate(choices, made, tmp_path):
     """Features cached for the whole study give the rows that the encoder gives for the pictures."""
     (measured,) = made[1].of("vsepp-triplet")[0].measurements
     assert choices.data is not None
@@ -124,13 +113,13 @@ def test_the_measured_number_is_that_of_evaluate(choices: Choices, made: Made, t
 
 
 def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_it(
-    small_study: Study, choices: Choices, made: Made, tmp_path: Path
-) -> None:
+    small_study, choices, made, tmp_path
+):
     """The folder of a run that another process trains is refused; one that is finished is free to use."""
     folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
     steps = iter([False] * 5 + [True] * 100)
 
-    def should_stop() -> bool:
+    def should_stop():
         with pytest.raises(StorageError), exclusive_folder(folder):
             pass
         return next(steps)
@@ -140,27 +129,62 @@ def test_interrupted_it_goes_on_to_the_same_numbers_and_no_other_process_trains_
     assert not list(entries_in(small_study, tmp_path))
     with exclusive_folder(folder), pytest.raises(StorageError, match="another process is working in"):
         run_study(small_study, tmp_path, choices, **TRIPLET)
-    told: list[str] = []
+    told = []
     resumed = run_study(small_study, tmp_path, choices, tell=told.append, **TRIPLET)
-    assert told[0] == "row 1 of 1: Triplet: goes on"
+    assert told[0] == "row 1 of 1: Triplet: resumed"
     assert resumed.values("vsepp-triplet", "rsum") == made[1].values("vsepp-triplet", "rsum")[:1]
     with exclusive_folder(folder):
         assert run_study(small_study, tmp_path, choices, **TRIPLET) == resumed
 
 
-def test_several_devices_train_a_row_as_one_does(
-    small_study: Study, choices: Choices, made: Made, tmp_path: Path
-) -> None:
+def test_several_devices_are_a_command_that_is_stopped_and_reported(recipe_file, tmp_path, monkeypatch):
+    """Typed as a user would; ended as with Ctrl-C, and its exit code is an error."""
+    run, features = Run.prepare(tmp_path / "run", load_recipe(recipe_file)), tmp_path / "features"
+    ends, sent, typed = [None, None, 3], [], []
+
+    class Process:
+        def __init__(self, words, **options):
+            typed[:] = words[1:]
+
+        def poll(self):
+            self.returncode = ends.pop(0)
+            return self.returncode
+
+        def send_signal(self, number):
+            sent.append(number)
+
+        def wait(self):
+            ends[:] = [130]
+
+    monkeypatch.setattr(again.subprocess, "Popen", Process)
+    monkeypatch.setattr(again.time, "sleep", lambda seconds: None)
+    start, how = ["-m", "diptych", "train"], ["--devices", "2", "--accelerator", "cpu", "--features"]
+    with pytest.raises(UsageError, match=r"was not trained \(exit code 3\)"):
+        again.train(run, None, 2, features, "cpu")
+    recipe = tmp_path / "recipe-run.toml"
+    assert typed == [*start, str(recipe), "--out", str(run.folder), *how, str(features)]
+    assert load_recipe(recipe) == run.recipe
+    assert not sent
+    run.begin({})
+    ends[:] = [None]
+    with stop_when(lambda: True), pytest.raises(Interrupted, match="nothing is lost"):
+        again.train(run, None, 2, features, "cpu")
+    assert typed == [*start, "--resume", str(run.folder), *how, str(features)]
+    assert sent == [signal.SIGINT]
+
+
+@pytest.mark.slow
+def test_several_devices_train_a_row_as_one_does(small_study, choices, made, tmp_path):
     """Stopped after a step it goes on, and what it leaves is a run as any other."""
     folder = tmp_path / "rows" / "vsepp-triplet" / "seed-0"
     log = folder / "metrics.jsonl"
-    some: dict[str, Any] = {**TRIPLET, "devices": 2}
+    some = {**TRIPLET, "devices": 2}
     with pytest.raises(Interrupted, match="nothing is lost"):
         run_study(small_study, tmp_path, choices, should_stop=lambda: log.is_file(), **some)
     assert not Run.open(folder).finished
-    told: list[str] = []
+    told = []
     results = run_study(small_study, tmp_path, choices, tell=told.append, **some)
-    assert told == ["row 1 of 1: Triplet: goes on", "row 1 of 1: Triplet: measuring"]
+    assert told == ["row 1 of 1: Triplet: resumed", "row 1 of 1: Triplet: measuring"]
     one, both = Run.open(made[0] / folder.relative_to(tmp_path)), Run.open(folder)
     assert both.recipe == one.recipe
     assert both.finished
@@ -171,8 +195,8 @@ def test_several_devices_train_a_row_as_one_does(
     assert entry.cpu_seconds > first.cpu_seconds  # that of the processes, each of which begins by itself
 
 
-def test_nothing_is_overwritten(small_study: Study, choices: Choices, copied: Path) -> None:
-    def refused(study: Study, folder: Path, chosen: Choices, said: str) -> str:
+def test_nothing_is_overwritten(small_study, choices, copied):
+    def refused(study, folder, chosen, said):
         with pytest.raises(UsageError, match=said) as caught:
             run_study(study, folder, chosen, **TRIPLET)
         return caught.value.fix
@@ -192,7 +216,7 @@ def test_nothing_is_overwritten(small_study: Study, choices: Choices, copied: Pa
     refused(small_study, copied, replace(choices, data=pictures), "begun with captions of scenes")
 
 
-def test_a_study_without_a_row_that_can_run(small_study: Study, choices: Choices, tmp_path: Path) -> None:
+def test_a_study_without_a_row_that_can_run(small_study, choices, tmp_path):
     setting = replace(small_study.settings["quick"], left_out={"vsepp-*": "it is Sunday"})
     sunday = replace(small_study, settings={"quick": setting})
     with pytest.raises(UsageError, match="vsepp-triplet it is Sunday"):
@@ -200,9 +224,7 @@ def test_a_study_without_a_row_that_can_run(small_study: Study, choices: Choices
     assert not (tmp_path / "out").exists()
 
 
-def test_results_are_found_again(
-    small_study: Study, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_found_again(small_study, made, tmp_path, monkeypatch):
     folder, results, _ = made
     runs = sorted((folder / "rows").glob("*/seed-*"))
     assert len(runs) == 4
@@ -222,15 +244,13 @@ def test_results_are_found_again(
         Results("made-up.table-1", (first, replace(second, data="flickr8k")))
 
 
-def test_further_judgements_are_measured_beside_the_own_ones(
-    small_study: Study, choices: Choices, copied: Path
-) -> None:
+def test_further_judgements_are_measured_beside_the_own_ones(small_study, choices, copied):
     assert choices.data is not None
     part = read_collection(choices.data["path"]).split("test")
     # Every caption is relevant to every image: then the first place is always right.
     file = copied.parent / "all.json"
     file.write_text(json.dumps({"i2t": {image: list(part.caption_ids) for image in part.image_ids}}))
-    told: list[str] = []
+    told = []
     judged = replace(choices, positives=f"pairs:{file}")
     results = run_study(small_study, copied, judged, tell=told.append, **TRIPLET)
     assert told[-1].endswith("Triplet: measuring")  # the run is there, its measurement was another
@@ -250,7 +270,7 @@ def test_further_judgements_are_measured_beside_the_own_ones(
     assert kept.commands[0].endswith(line.partition("run x ")[2])
 
 
-def test_vsrn_is_trained_on_features_as_they_are_distributed(tmp_path: Path) -> None:
+def test_vsrn_is_trained_on_features_as_they_are_distributed(tmp_path):
     """One command on a folder of them; a verdict needs the paper's test split, training and dataset."""
     tiny = {"regions": 2, "feature_width": 4, "layers": 1}
     values = {"model.width": 8, "model.text.word_width": 4, "stages.0.epochs": 1, "batches.size": 8}
@@ -289,86 +309,61 @@ def test_vsrn_is_trained_on_features_as_they_are_distributed(tmp_path: Path) -> 
 GLOVE = {"model.text.word_vectors": "glove.npz"}
 
 
-def planned(study: str, setting: SettingName = "paper", **choices: Any) -> Plan:
+def planned(study, setting="paper", **choices):
     return plan_of(STUDIES.get(study), Path(), Choices(**{"setting": setting, **choices}), Path())
 
 
-def of(study: str, row: str, setting: SettingName = "paper", **choices: Any) -> Any:
+def of(study, row, setting="paper", **choices):
     """Return the recipe; tests read its optional parts as if they were there."""
     plan = planned(study, setting, **{"regions": "regions.npy", **choices})
     return plan.recipe_of(plan.study.row(row))
 
 
-@pytest.mark.parametrize("name", [study.name for study in STUDIES])
-def test_every_row_is_a_recipe_in_every_setting(name: str) -> None:
-    """Trained ones: it is of the row, on generated data where it is quick, and says what a person changes."""
-    study = STUDIES.get(name)
-    for setting in study.settings:
-        chosen = Choices(setting, regions="regions.npy", values=GLOVE) if study.of == "collections" else None
-        if chosen is None or study.several:
-            continue
-        plan = plan_of(study, Path(), chosen, Path())
-        for row in (*study.rows, *study.bases):
-            if row.kind != "recipe" or plan.is_given(row) or plan.why_not(row) is not None:
-                continue
-            recipe = plan.recipe_of(row)
-            assert recipe.name == f"{study.paper.key}.{row.name}"
-            assert (recipe.data.scenes is not None) == (setting == "quick")
-            if setting == "quick":  # everything a run keeps: the recipe survives the way through TOML
-                assert Recipe.model_validate(tomllib.loads(recipe.to_toml())) == recipe
-            keys = [f"stages.{place}.epochs" for place in range(len(recipe.stages))]
-            set_by_hand = replace(plan, choices=replace(chosen, values=dict.fromkeys(keys, 977)))
-            assert changed_keys(set_by_hand, row) == tuple(keys)
+def test_every_row_is_a_recipe_in_every_setting():
+    """Trained ones: it is of the row, on generated data where it is quick, and says what a user changes."""
+    for study in (one for one in STUDIES if one.of == "collections" and not one.several):
+        for setting in study.settings:
+            chosen = Choices(setting, regions="regions.npy", values=GLOVE)
+            plan = plan_of(study, Path(), chosen, Path())
+            for row in (*study.rows, *study.bases):
+                if row.kind != "recipe" or plan.is_given(row) or plan.why_not(row) is not None:
+                    continue
+                recipe = plan.recipe_of(row)
+                assert recipe.name == f"{study.paper.key}.{row.name}"
+                assert (recipe.data.scenes is not None) == (setting == "quick")
+                if setting == "quick":  # everything a run keeps: the recipe survives the way through TOML
+                    assert Recipe.model_validate(tomllib.loads(recipe.to_toml())) == recipe
+                keys = [f"stages.{place}.epochs" for place in range(len(recipe.stages))]
+                set_by_hand = replace(plan, choices=replace(chosen, values=dict.fromkeys(keys, 977)))
+                assert changed_keys(set_by_hand, row) == tuple(keys)
 
 
-# As the papers' texts have them; SmoothAP's batches hold five captions per image, and five times as many epochs.
-SCHEDULES = """
-"metric-learning.table-1 vsepp-triplet-hardest" = { objective.name = "triplet-hardest", objective.margin = 0.2, batches.plan = "captions", batches.size = 128, optimizer.clip = 2.0, stages.0.epochs = 30, stages.0.learning_rate = 2e-4, stages.0.schedule = "step", stages.0.step_epochs = 15 }
-"metric-learning.table-1 vsrn-triplet" = { objective.name = "triplet", objective.margin = 0.2, batches.size = 128, optimizer.clip = 2.0, stages.0.epochs = 30, stages.0.learning_rate = 2e-4, stages.0.step_epochs = 15 }
-"metric-learning.table-1 vsrn-smoothap" = { objective.name = "smoothap", objective.temperature = 0.01, batches.plan = "grouped", batches.captions_per_image = 5, stages.0.epochs = 150, stages.0.step_epochs = 75 }
-"metric-learning.table-1 vsepp-nt-xent" = { objective.name = "nt-xent", objective.temperature = 0.1 }
-"convse.table-3 vse++" = { stages.1.epochs = 15, stages.1.learning_rate = 2e-5, objective.name = "triplet-hardest", objective.margin = 0.2 }
-"convse.table-3 convse++" = { model.projection.base = 1024, model.projection.hidden = 2048, model.width = 1024, stages.0.epochs = 30, stages.0.learning_rate = 2e-5, stages.0.schedule = "constant", batches.size = 256 }
-"convse.table-2 convse++-d64" = { model.width = 64 }
-"convse.table-2 convse++-t0.5" = { objective.temperature = 0.5 }
-"ltd.table-1 baseline" = { optimizer.name = "adamp", objective.name = "infonce", objective.temperature = 0.05, averaging.share = 0.1, averaging.checkpoints = 5, stages.0.epochs = 30, stages.0.learning_rate = 2e-4, stages.1.epochs = 30, stages.1.learning_rate = 2e-5, stages.1.schedule = "cosine", stages.1.per = "epoch" }
-"ltd.table-1 ltd-constraint" = { reconstruction.kind = "latent", reconstruction.constraint.bound = 0.2 }
-"ltd.table-1 itd-constraint" = { reconstruction.kind = "input", reconstruction.constraint.bound = 6.0, reconstruction.compat = "time-axis" }
-"ltd.table-2 triplet-ltd-constraint" = { objective.name = "triplet-hardest", model.image.batch_norm = true, model.text.batch_norm = true }
-"ltd.table-2 targets-fixed" = { objective.name = "cosine-distance" }
-"ltd.table-2 targets-fine-tuned" = { stages.0.scales."text.*" = 0.1 }
-"ltd.figure-2 ltd-eta-0.05" = { reconstruction.constraint.bound = 0.05 }
-"ltd.figure-2 ltd-eta-0.3" = { reconstruction.constraint.bound = 0.3 }
-"""  # noqa: E501
-SAID = tomllib.loads(SCHEDULES)
+SCHEDULES = tomllib.loads(Path(__file__).with_name("schedules.toml").read_text(encoding="utf-8"))
 
 
-def picked(have: Any, said: Any) -> Any:
+def picked(have, said):
     """Return of a recipe what is said of one."""
     if isinstance(said, dict):
         return {key: picked(have[int(key) if key.isdigit() else key], value) for key, value in said.items()}
     return have
 
 
-@pytest.mark.parametrize("row", SAID)
-def test_the_papers_schedules(row: str) -> None:
-    assert picked(of(*row.split()).model_dump(mode="json"), SAID[row]) == SAID[row]
+def test_the_papers_schedules():
+    for row, schedule in SCHEDULES.items():
+        assert picked(of(*row.split()).model_dump(mode="json"), schedule) == schedule
 
 
-def test_what_a_row_does_not_have() -> None:
-    assert of("convse.table-3", "mvn").model.projection is None
-    assert of("ltd.table-1", "baseline").reconstruction is None
-    assert of("ltd.table-2", "triplet-ltd-constraint").averaging is None
-
-
-def test_the_tables_of_one_paper_share_their_recipes() -> None:
+def test_the_tables_of_one_paper_share_their_recipes():
     for row in ("vsepp-triplet", "vsepp-triplet-hardest"):
         assert of("metric-learning.table-1", row) == of("metric-learning.table-2", row)
     assert of("ltd.table-1", "ltd-constraint") == of("ltd.figure-2", "ltd-constraint")
     assert of("convse.table-3", "convse++") == of("convse.table-2", "convse++")
+    assert of("convse.table-3", "mvn").model.projection is None
+    ltd = of("ltd.table-1", "baseline"), of("ltd.table-2", "triplet-ltd-constraint")
+    assert (ltd[0].reconstruction, ltd[1].averaging) == (None, None)
 
 
-def test_what_a_person_sets_reaches_the_rows_that_have_it() -> None:
+def test_what_a_user_sets_reaches_the_rows_that_have_it():
     values = {"batches.size": 32, "reconstruction.beta": 2.0}
     baseline = of("ltd.table-1", "baseline", values=values)
     assert (baseline.reconstruction, baseline.batches.size) == (None, 32)
@@ -378,46 +373,26 @@ def test_what_a_person_sets_reaches_the_rows_that_have_it() -> None:
     for study, key in (("ltd.table-1", "nonsense"), ("ltd.table-2", "model.text.nonsense")):
         with pytest.raises(RecipeError, match="nonsense"):
             of(study, "baseline", values={key: 1})
-
-
-@pytest.mark.parametrize(
-    ("study", "row", "values"),
-    [
-        ("ltd.table-2", "targets-fixed", {"model.text.word_vectors": "glove.npz"}),
-        ("ltd.table-2", "targets-fixed", {"model.text.compat": "last-token"}),
-        ("ltd.table-2", "targets-fixed", {"caption_augmentation.unknown": 0}),
-        ("ltd.table-2", "triplet", {"averaging.refresh_batch_norm": False}),
-        ("metric-learning.table-1", "vsrn-triplet", {"model.image.weights": "resnet50.safetensors"}),
-        ("metric-learning.table-1", "vsepp-triplet", {"model.image.compat": "region-axis"}),
-        ("convse.table-3", "vse++", {"model.projection.hidden": 512}),
-        ("convse.table-3", "mvn", {"model.projection.hidden": 512}),
-    ],
-)
-def test_what_is_of_other_rows_leaves_a_row_alone(study: str, row: str, values: dict[str, object]) -> None:
-    assert of(study, row, values=values) == of(study, row)
-
-
-def test_targets_reach_latent_rows_only() -> None:
     latent = of("ltd.table-1", "ltd-dual", targets="folder").reconstruction.targets
     assert (latent.kind, latent.model) == ("sentence", "folder")
     assert of("ltd.table-1", "ltd-dual", targets="lsa").reconstruction.targets.kind == "lsa"
     assert of("ltd.table-1", "itd-dual", targets="folder") == of("ltd.table-1", "itd-dual")
     assert of("ltd.table-2", "targets-fixed", targets="folder").model.text.targets.model == "folder"
+    for study, row, key, value in (
+        ("ltd.table-2", "targets-fixed", "model.text.word_vectors", "glove.npz"),
+        ("ltd.table-2", "targets-fixed", "model.text.compat", "last-token"),
+        ("ltd.table-2", "targets-fixed", "caption_augmentation.unknown", 0),
+        ("ltd.table-2", "triplet", "averaging.refresh_batch_norm", False),
+        ("metric-learning.table-1", "vsrn-triplet", "model.image.weights", "resnet50.safetensors"),
+        ("metric-learning.table-1", "vsepp-triplet", "model.image.compat", "region-axis"),
+        ("convse.table-3", "vse++", "model.projection.hidden", 512),
+        ("convse.table-3", "mvn", "model.projection.hidden", 512),
+    ):
+        assert of(study, row, values={key: value}) == of(study, row)
 
 
-def test_the_setting_follows_the_data() -> None:
-    study = STUDIES.get("metric-learning.table-1")
-    settings = {None: "quick", "Flickr30k": "paper", "coco": "paper", "flickr8k": "data"}
-    assert {name: setting_for(study, name) for name in settings} == settings
-    assert setting_for(study, "flickr30k", "data") == "data"
-    # Table II is of COCO alone.
-    assert setting_for(STUDIES.get("convse.table-2"), "flickr30k") == "data"
-    with pytest.raises(UnknownNameError, match="setting"):
-        setting_for(study, None, "nonsense")  # type: ignore[arg-type]
-
-
-def test_rows_without_what_they_need_are_left_out() -> None:
-    def why(study: str, row: str, setting: SettingName = "paper", **choices: Any) -> str:
+def test_rows_without_what_they_need_are_left_out():
+    def why(study, row, setting="paper", **choices):
         plan = planned(study, setting, **choices)
         return plan.why_not(plan.study.row(row)) or ""
 
@@ -430,33 +405,21 @@ def test_rows_without_what_they_need_are_left_out() -> None:
         assert not why("ltd.table-2", row, "data")
     assert not why("ltd.table-2", "targets-fixed")
     assert of("metric-learning.table-1", "vsrn-triplet").data.options == {"regions": "regions.npy"}
-
-
-@pytest.mark.parametrize(
-    ("study", "row", "needs"),
-    [
+    for study, row, words in (
         ("metric-learning.table-1", "vsepp-triplet", ["weights of resnet50.tv_in1k"]),
         ("metric-learning.table-1", "vsrn-triplet", ["region features"]),
         ("ltd.table-1", "baseline", ["word vectors", "weights of resnet50.tv_in1k"]),
         ("ltd.table-1", "ltd-dual", ["word vectors", "weights of", "--targets MODEL"]),
         ("ltd.table-2", "targets-fixed", ["weights of", "--targets MODEL"]),
         ("ltd.table-3", "vsepp-like", ["word vectors", "weights of resnet152.tv_in1k"]),
-    ],
-)
-def test_what_a_row_needs_is_said(study: str, row: str, needs: list[str]) -> None:
-    said = needs_of(STUDIES.get(study), STUDIES.get(study).row(row)).split("; ")
-    assert len(said) == len(needs)
-    for part, word in zip(said, needs, strict=True):
-        assert word in part
+    ):
+        needs = needs_of(STUDIES.get(study), STUDIES.get(study).row(row)).split("; ")
+        assert all(word in need for need, word in zip(needs, words, strict=True)), (study, row)
 
 
-def test_a_study_without_the_papers_setting_needs_nothing(small_study: Study) -> None:
-    assert {needs_of(small_study, row) for row in small_study.rows} == {""}
-
-
-@pytest.mark.parametrize(
-    ("study", "row", "chosen", "changed"),
-    [
+def test_only_what_is_trained_is_changed():
+    """Where something is, or a value that the paper has anyway, makes no other training."""
+    for study, row, chosen, changed in [
         ("metric-learning.table-1", "vsepp-triplet", {"model.image.weights": "w.safetensors"}, ()),
         ("svl.table-4.1", "vse-unique", {"shortcuts.digits": "mnist", "model.image.weights": "w"}, ()),
         ("svl.table-4.1", "clip-unique", {"fine_tune": "open_clip:RN50/openai"}, ()),
@@ -465,34 +428,28 @@ def test_a_study_without_the_papers_setting_needs_nothing(small_study: Study) ->
         ("ltd.table-1", "baseline", {"stages.0.epochs": 3, "batches.size": 128}, ("stages.0.epochs",)),
         ("d2s.table-3.1", "d2s-1e-3-c+w", {"sparsify.training.epochs": 200}, ()),
         ("d2s.table-3.6", "hnsw-dense", {"search.items": 9, "search.queries": 2000}, ("search.items",)),
-    ],
-)
-def test_only_what_is_trained_is_changed(
-    study: str, row: str, chosen: dict[str, Any], changed: tuple[str, ...]
-) -> None:
-    """Where something is, or a value that the paper has anyway, makes no other training."""
-    plan = planned(study, regions="r.npy", values=chosen)
-    assert changed_keys(plan, plan.study.row(row)) == changed
-    lsa = planned(study, targets="lsa", values=chosen)
-    assert changed_keys(lsa, lsa.study.row(row)) == tuple(sorted([*changed, "targets"]))
-
-
-def test_how_a_log_is_measured_makes_other_numbers() -> None:
+    ]:
+        plan = planned(study, regions="r.npy", values=chosen)
+        assert changed_keys(plan, plan.study.row(row)) == changed
+        lsa = planned(study, targets="lsa", values=chosen)
+        assert changed_keys(lsa, lsa.study.row(row)) == tuple(sorted([*changed, "targets"]))
     plan = planned("intent.table-6.1", "data", values={"measure.gap": 20, "measure.jobs": 2})
-    assert changed_keys(plan, plan.study.rows[0]) == ("measure.gap",)
+    assert changed_keys(plan, plan.study.rows[0]) == ("measure.gap",)  # how a log is measured
 
 
-def test_rows_are_called_by_name_or_by_the_papers_number() -> None:
+def test_rows_settings_and_homes_are_found(tmp_path):
     study = STUDIES.get("metric-learning.table-1")
-    names = [row.name for row in study.resolve(["2.1", "vsepp-smoothap", "1.1"])]
-    assert names == ["vsepp-triplet", "vsepp-smoothap"]
-    assert len(study.resolve(None)) == 8
+    settings = {None: "quick", "Flickr30k": "paper", "coco": "paper", "flickr8k": "data"}
+    assert {name: setting_for(study, name) for name in settings} == settings
+    assert setting_for(study, "flickr30k", "data") == "data"
+    assert setting_for(STUDIES.get("convse.table-2"), "flickr30k") == "data"  # of COCO only
+    with pytest.raises(UnknownNameError, match="setting"):
+        setting_for(study, None, "nonsense")
+    names = [row.name for row in study.resolve(["2.1", "vsepp-smoothap", "1.1"])]  # or the paper's numbers
+    assert (names, len(study.resolve(None))) == (["vsepp-triplet", "vsepp-smoothap"], 8)
     with pytest.raises(UnknownNameError, match=r"1\.9"):
         study.resolve(["1.9"])
-
-
-def test_a_row_is_at_home_in_the_first_study_of_its_paper(tmp_path: Path) -> None:
-    """Tables that share a row share its runs, in folders side by side."""
+    # Tables that share a row share its runs, in folders side by side.
     plan = replace(planned("ltd.figure-2"), folder=tmp_path / "ltd.figure-2")
     home = plan.target(plan.study.row("ltd-constraint"), 3)
     assert home == tmp_path / "ltd.table-1" / "rows" / "ltd-constraint" / "seed-3"

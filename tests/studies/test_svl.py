@@ -55,44 +55,38 @@ def test_the_schedules_and_grids_of_the_thesis():
         assert of(f"{model}-unique-ltd-ifm").objective == of(f"{model}-unique-ifm-0.05").objective
 
 
-@pytest.mark.parametrize("study", SVL, ids=lambda study: study.name)
-def test_no_two_rows_are_one_training_and_tables_share_their_baselines(study):
-    for name, setting in study.settings.items():
-        recipes = [of(row.name, name) for row in study.rows if not setting.why_not(row.name)]
-        assert all(recipe not in recipes[place + 1 :] for place, recipe in enumerate(recipes))
-    assert {study.row(name).home for name in ("vse-none", "vse-unique")} == {"svl.figure-4.5"}
+def test_no_two_rows_are_one_training_and_tables_share_their_baselines():
+    for study in SVL:
+        for name, setting in study.settings.items():
+            recipes = [of(row.name, name) for row in study.rows if not setting.why_not(row.name)]
+            assert all(recipe not in recipes[place + 1 :] for place, recipe in enumerate(recipes))
+        assert {study.row(name).home for name in ("vse-none", "vse-unique")} == {"svl.figure-4.5"}
 
 
-@pytest.mark.parametrize(
-    ("row", "dataset", "expected"),
-    [
+def test_as_published():
+    """Whether targets have numbers, these are dealt anew and collide, and what a negative is."""
+    for row, dataset, expected in [
         ("vse-unique-ltd-dual", "flickr30k", (True, True, "published", "pairs")),
         ("vse-unique-ltd-dual", "coco", (True, False, "published", "pairs")),
         ("clip-captions", "coco", (False, True, "published", "pairs")),
         ("vse-bits-3", "flickr30k", (False, False, "none", "pairs")),
         ("vse-none-smoothap", "flickr30k", (False, False, "none", None)),
         ("vse-none-all-captions", "flickr30k", (False, False, "none", None)),
-    ],
-)
-def test_as_published(row, dataset, expected):
-    """Whether targets have numbers, these are dealt anew and collide, and what a negative is."""
-    found = of(row, "published", dataset)
-    told = found.shortcuts.in_targets, found.shortcuts.shuffled, found.shortcuts.compat
-    assert (*told, found.objective.get("compat")) == expected
+    ]:
+        found = of(row, "published", dataset)
+        told = found.shortcuts.in_targets, found.shortcuts.shuffled, found.shortcuts.compat
+        assert (*told, found.objective.get("compat")) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "without", "having"),
-    [
+def test_what_has_no_meaning_for_a_row_does_not_change_it():
+    for key, value, without, having in (
         ("shortcuts.in_targets", True, "vse-unique", "vse-unique-ltd-dual"),
         ("shortcuts.shuffled", True, "vse-none", "vse-unique"),
         ("shortcuts.compat", "published", "vse-none", "vse-unique"),
-    ],
-)
-def test_what_has_no_meaning_for_a_row_leaves_it_alone(key, value, without, having):
-    for row, changes in ((LTD.row(without), False), (LTD.row(having), True)):
-        recipes = [plan(LTD, "quick", **values).recipe_of(row) for values in ({}, {key: value})]
-        assert (recipes[0] != recipes[1]) is changes
+    ):
+        for row, changes in ((LTD.row(without), False), (LTD.row(having), True)):
+            plain, changed = (plan(LTD, "quick", **values).recipe_of(row) for values in ({}, {key: value}))
+            assert (plain != changed) is changes
 
 
 def test_the_papers_settings_ask_for_mnist_and_clip_the_others_do_not(tmp_path):
@@ -156,9 +150,9 @@ def evidence(rows, second):
     return Evidence({row: {"rsum": Figure(a), second: Figure(b)} for row, (a, b) in rows.items()}, exact=True)
 
 
-@pytest.mark.parametrize(
-    ("claim", "rows", "holds", "fails", "untested"),
-    [
+def test_claims_by_hand():
+    """Chance, then the rsum of rows of both models; what is near chance itself has nothing to lose."""
+    for claim, rows, holds, fails, untested in [
         ("4.5: one side", "none captions images", (0, 100, 90, 95), (0, 100, 89.9, 95), (10, 30, 27, 27)),
         ("4.5: unique, without", "unique none", (1, 20, 400), (1, 20.1, 400), (10, 5, 30)),
         ("4.5: unique, without", "unique none", (10, 29, 400), (10, 31, 400), (10, 5)),
@@ -167,14 +161,11 @@ def evidence(rows, second):
         ("4.1: from scratch", "none unique unique-ltd-dual", (9, 400, 30, 91), (9, 400, 30, 89), (9, 30)),
         ("4.1: from scratch", "none unique unique-ltd-dual", (9, 800, 9, 41), (9, 800, 9, 39), (9, 800, 30)),
         ("4.2: from scratch", "none unique-ifm-1", (1, 400, 20), (1, 400, 21), (10, 30, 5)),
-    ],
-)
-def test_claims_by_hand(claim, rows, holds, fails, untested):
-    """Chance, then the rsum of rows of both models; what is near chance itself has nothing to lose."""
-    for (chance, *values), status in ((holds, "holds"), (fails, "fails"), (untested, "not tested")):
-        rsum = dict(zip(rows.split(), values, strict=False)).items()
-        both = {f"{model}-{row}": (one, chance) for model in ("vse", "clip") for row, one in rsum}
-        assert judge(CLAIMS[claim], evidence(both, "chance rsum")).status == status
+    ]:
+        for (chance, *values), status in ((holds, "holds"), (fails, "fails"), (untested, "not tested")):
+            rsum = dict(zip(rows.split(), values, strict=False)).items()
+            both = {f"{model}-{row}": (one, chance) for model in ("vse", "clip") for row, one in rsum}
+            assert judge(CLAIMS[claim], evidence(both, "chance rsum")).status == status
 
 
 def test_the_best_of_a_grid_is_chosen_by_validation_and_is_of_the_paper():

@@ -46,9 +46,9 @@ def given_embeddings() -> None:
 
     import numpy as np
 
-    from diptych import read_collection
+    import diptych as dp
 
-    collection, draw = read_collection("scenes"), np.random.default_rng(0)
+    collection, draw = dp.read("scenes"), np.random.default_rng(0)
     images = draw.normal(size=(len(collection.image_ids), 8))
     texts = images[collection.caption_image]
     for name, noise in (("good", 0.1), ("poor", 2.0)):
@@ -79,18 +79,20 @@ def given_bags() -> None:
 
 
 def from_python() -> dict[str, Any]:
-    """Search the bags, and read what an evaluation wrote for TREC's tools."""
+    """Search the bags, evaluate arrays, and read what an evaluation wrote for TREC's tools."""
     import numpy as np
     from scipy.sparse import csr_array
 
-    import diptych
+    import diptych as dp
     from diptych.metrics import read_qrels, read_run
     from diptych.sparse import SparsifiedCollection
 
     assert SparsifiedCollection.marker()
-    found = diptych.open_index("inverted").search(csr_array(np.load("bags.npy")), 5)
+    found = dp.open_index("inverted").find(csr_array(np.load("bags.npy")), 5)
+    scores = [[hit.score for hit in one] for one in found]
     return {
-        "error": np.abs(np.load("expected.npy") - found.scores).max(),
+        "error": np.abs(np.load("expected.npy") - scores).max(),
+        "rsum": dp.evaluate(np.eye(3), np.eye(3)).rsum,
         "queries": len(read_run("first/evaluation/t2i.run")),
         "judged": len(read_qrels("first/evaluation/t2i.qrels")),
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.cross_validation import Protocol
+from diptych.commerce.purchase_intent.evaluation.cross_validation import IntentProtocol
 from diptych.commerce.purchase_intent.options import DescribeOptions, EvaluateOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 
@@ -180,6 +180,6 @@ def evaluation(cells: list[Row], name: str = "a shop", compat: str = "none", **m
     names = {"models": "model", "settings": "setting", "sets": "set", "steps": "step"}
     given = {one: list(dict.fromkeys(cell[key] for cell in cells)) for one, key in names.items()}
     options = EvaluateOptions(folds=2, importance=False, seed=3, **given)
-    protocol = Protocol("f00", options.model_dump(mode="json"), "1.9", about)
+    protocol = IntentProtocol("f00", options.model_dump(mode="json"), "1.9", about)
     values: Row = dict.fromkeys(("importance", "left_out"), ()) | more
     return Evaluation(protocol, 200, cells, **values)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
-from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, World, week_day
+from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, ShopWorld, week_day
 
 _CLASSES = ("other", "purchase")
 
 
-def expected(world: World) -> dict[str, Any]:
+def expected(world: ShopWorld) -> dict[str, Any]:
     """Conversion, times of sessions, device transitions, queries."""
     joint = _joint(world)
     return {
@@ -32,7 +32,7 @@ def expected(world: World) -> dict[str, Any]:
     }
 
 
-def _joint(world: World) -> np.ndarray:
+def _joint(world: ShopWorld) -> np.ndarray:
     """(d, c, 7, 24) share of sessions: what a session's device, channel, week day and hour are is independent."""
     effects = world.effects
     visitors = np.array([1 - effects["customers"], effects["customers"]])
@@ -44,7 +44,7 @@ def _joint(world: World) -> np.ndarray:
     return joint
 
 
-def _moves(world: World) -> np.ndarray:
+def _moves(world: ShopWorld) -> np.ndarray:
     """(s, d + 1, d) transitions among each set of devices; the last row is their long-run shares."""
     return world.moves.rows.reshape(-1, NO_DEVICE + 1, NO_DEVICE)
 
@@ -68,7 +68,7 @@ def _over_time(joint: np.ndarray, chance: np.ndarray, axis: int) -> dict[str, li
     return {name: (values / values.sum()).tolist() for name, values in zip(_CLASSES, of_class, strict=True)}
 
 
-def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]:
+def _transitions(world: ShopWorld, joint: np.ndarray) -> dict[str, dict[str, float]]:
     """From a known customer's session before to a purchase session: the planted transitions among the devices that
     customers have, weighed by the chance that a session on the device is a purchase."""
     moves = _moves(world)
@@ -83,7 +83,7 @@ def _transitions(world: World, joint: np.ndarray) -> dict[str, dict[str, float]]
     }
 
 
-def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
+def _queries_per_session(world: ShopWorld) -> dict[str, dict[str, float]]:
     """Class → device → mean number: of the pages of results that the chains come by."""
     of_others, of_buyers = world.chains.rows.reshape(2, TYPES + 1, TYPES)
     after = _visits(of_others, world.after.rows[0, 1:])
@@ -91,8 +91,8 @@ def _queries_per_session(world: World) -> dict[str, dict[str, float]]:
     for place, device in enumerate(THESIS_DEVICES):
         others = _visits(of_others, world.pages.rows[place])
         purchases = _visits(of_buyers, world.confirmation.rows[place, FORCED:]) + after
-        for name, searches, asked in zip(_CLASSES, (others, purchases), world.asked[place], strict=True):
-            found[name][device] = float(searches * asked)
+        for name, searches, queried in zip(_CLASSES, (others, purchases), world.queried[place], strict=True):
+            found[name][device] = float(searches * queried)
     return found
 
 

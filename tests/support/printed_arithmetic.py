@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from diptych.studies.published import PublishedRow, PublishedTable, published_table
+from diptych.studies.published import published_table
 
 Interval = tuple[float, float]
 
@@ -23,7 +22,7 @@ _BASE_RATES = [step / 1000 for step in range(1, 301)]
 _NEAR = 0.02  # shares that do not add up to 100 leave standardised rates uncertain by so much
 
 
-def log_faults(table: PublishedTable) -> list[tuple[str, str]]:
+def log_faults(table):
     """(row, column) of cells of a log's table that contradict others; nothing of other papers."""
     if table.paper.key != _LOG:
         return []
@@ -38,7 +37,7 @@ def log_faults(table: PublishedTable) -> list[tuple[str, str]]:
 # Single rules -----------------------------------------------------------------------------------------
 
 
-def _text_is_another(table: PublishedTable) -> list[tuple[str, str]]:
+def _text_is_another(table):
     """Counts that the text gives otherwise."""
     if table.columns != ("total", "text"):
         return []
@@ -46,7 +45,7 @@ def _text_is_another(table: PublishedTable) -> list[tuple[str, str]]:
     return [(row, "total") for row, values in both if len(set(values)) > 1]
 
 
-def _rate_is_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _rate_is_off(table):
     """Standardised rates that are not those of the share of purchase sessions, and of the deviation by n or n − 1,
     that explain the most of them."""
     if "standardised" not in table.columns:
@@ -65,7 +64,7 @@ def _rate_is_off(table: PublishedTable) -> list[tuple[str, str]]:
     return [(row.row, "standardised") for row, is_right in zip(table.rows, best, strict=True) if not is_right]
 
 
-def _shares_of(row: PublishedRow) -> tuple[float, float]:
+def _shares_of(row):
     """A group's shares of purchase sessions and of others; as the text compares them where the table's have one
     digit, for their ratio is all that a rate depends on."""
     own, other = (row.cells[name].value for name in ("purchase", "non-purchase"))
@@ -79,7 +78,7 @@ def _shares_of(row: PublishedRow) -> tuple[float, float]:
     return 1 - less.cells["stated"].value / 100, 1.0
 
 
-def _share_is_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _share_is_off(table):
     """Shares of counts that are printed beside them."""
     total = table.of("all", "thesis")
     if total is None:
@@ -95,7 +94,7 @@ def _share_is_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _queries_are_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _queries_are_off(table):
     """Queries per session that are not the average times the share of queries over the share of sessions."""
     average = table.of("all", "thesis")
     if average is None or "purchase per session" not in table.columns:
@@ -122,7 +121,7 @@ def _queries_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
+def _does_not_follow(table):
     """Numbers of the text that do not follow from the printed cells."""
     if not table.name.startswith("text-"):
         return []
@@ -136,7 +135,7 @@ def _does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _sums_are_off(table: PublishedTable) -> list[str]:
+def _sums_are_off(table):
     """Columns of shares that do not add up to 100, beyond what rounding explains."""
     names = {"table-6.2": ("purchase", "non-purchase"), "table-6.3": ("purchasers", "non-purchasers")}
     names |= {
@@ -155,50 +154,48 @@ def _sums_are_off(table: PublishedTable) -> list[str]:
 # What follows from what ---------------------------------------------------------------------------------
 
 
-def standardised(shares: list[tuple[float, float]], base: float, ddof: int) -> list[float]:
+def standardised(shares, base, ddof):
     """Standardised conversion rates of groups, from their shares of purchase sessions and of others."""
     rates = [base * own / (base * own + (1 - base) * other) for own, other in shares]
     deviation = statistics.stdev(rates) if ddof else statistics.pstdev(rates)
     return [(rate - statistics.mean(rates)) / deviation for rate in rates]
 
 
-def follows(formula: Callable[..., float], *numbers: Interval) -> Interval:
+def follows(formula, *numbers):
     """The interval of a formula that rises or falls with each of its numbers."""
     corners = [formula(*corner) for corner in itertools.product(*numbers)]
     return min(corners), max(corners)
 
 
-def _of(value: float, half: float = _HALF) -> Interval:
+def _of(value, half=_HALF):
     return value - half, value + half
 
 
-def _meet(one: Interval, other: Interval) -> bool:
+def _meet(one, other):
     return one[0] <= other[1] + _FLOAT and other[0] <= one[1] + _FLOAT
 
 
-def _derived() -> Mapping[str, Interval]:
+def _derived():
     """What the printed cells say about each number that the text derives, in per cent."""
 
-    def cell(table: str, config: str, column: str) -> float:
+    def cell(table, config, column):
         row = published_table(_LOG, table).of(config, "thesis")
         assert row is not None, (table, config)
         return row.cells[column].value
 
-    def more(
-        table: str, config: str, columns: tuple[str, str] = ("purchase", "non-purchase"), sign: int = 1
-    ) -> Interval:
+    def more(table, config, columns=("purchase", "non-purchase"), sign=1):
         return follows(
             lambda one, other: 100 * sign * (one / other - 1),
             *(_of(cell(table, config, name)) for name in columns),
         )
 
-    def apart(config: str) -> Interval:
+    def apart(config):
         return follows(
             lambda three, four: abs(three - four),
             *(_of(cell("figure-6.3", config, name)) for name in ("three most", "four least")),
         )
 
-    def share(part: float, whole: float) -> Interval:
+    def share(part, whole):
         return 100 * part / whole, 100 * part / whole
 
     counts = {
@@ -236,11 +233,11 @@ _MODELS = {"BM25": "bm25", "CLIP": "clip", "MPNet": "sentence", "CLIP-I": "clip-
 _MODELS |= {"CLIP-ITA": "clip-ita"}
 
 
-def cti_faults(table: PublishedTable) -> list[tuple[str, str]]:
+def cti_faults(table):
     """(row, column) of cells of a table of chapter 7 that contradict others; nothing of other papers."""
     if table.paper.key != _CATALOGUE:
         return []
-    rules: dict[str, Callable[[PublishedTable], list[tuple[str, str]]]] = {
+    rules = {
         "table-7.1": _no_share_of_queries,
         "table-7.2": _counts_are_off,
         "table-7.3": _parts_are_off,
@@ -252,7 +249,7 @@ def cti_faults(table: PublishedTable) -> list[tuple[str, str]]:
 # What is possible ---------------------------------------------------------------------------------------
 
 
-def possible_precision(value: float, queries: int, k: int) -> bool:
+def possible_precision(value, queries, k):
     """Whether so many queries can have a printed P@k, in per cent: hits among the first k over all places."""
     places = queries * k
     return any(
@@ -261,13 +258,13 @@ def possible_precision(value: float, queries: int, k: int) -> bool:
     )
 
 
-def shares_of_count(shares: Sequence[float], count: int) -> bool:
+def shares_of_count(shares, count):
     """Whether so many cases can be cut into parts with the printed shares, in per cent."""
     each = [[n for n in range(count + 1) if _prints(100 * n / count, share)] for share in shares]
     return any(sum(parts) == count for parts in itertools.product(*each))
 
 
-def gain(one: Sequence[float], other: Sequence[float]) -> Interval:
+def gain(one, other):
     """By how many per cent the mean of some printed numbers is above the mean of others."""
     low, high = (
         [statistics.fmean(end) for end in zip(*map(_printed, values), strict=True)] for values in (one, other)
@@ -278,7 +275,7 @@ def gain(one: Sequence[float], other: Sequence[float]) -> Interval:
 # Single rules -----------------------------------------------------------------------------------------
 
 
-def _no_share_of_queries(table: PublishedTable) -> list[tuple[str, str]]:
+def _no_share_of_queries(table):
     """Precisions that the heading's number of queries cannot have."""
     return [
         (row.row, column)
@@ -288,7 +285,7 @@ def _no_share_of_queries(table: PublishedTable) -> list[tuple[str, str]]:
     ]
 
 
-def _counts_are_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _counts_are_off(table):
     """Two roots in one tree, and totals that are not their parts'."""
     parts = {row.config: row for row in table.rows if row.config != "total"}
     faults = []
@@ -302,7 +299,7 @@ def _counts_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _parts_are_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _parts_are_off(table):
     """Seen and unseen queries between whose numbers that of all queries, in table 7.1, does not lie."""
     faults = []
     for row in table.rows:
@@ -318,7 +315,7 @@ def _parts_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _distances_are_off(table: PublishedTable) -> list[tuple[str, str]]:
+def _distances_are_off(table):
     """Distances whose sign the text contradicts, and shares that no number of errors has."""
     faults = []
     for row in table.rows:
@@ -333,7 +330,7 @@ def _distances_are_off(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _gain_does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
+def _gain_does_not_follow(table):
     """Numbers of the text that do not follow from the cells, or are not the most or the least as it says."""
     faults = []
     for row in table.rows:
@@ -351,7 +348,7 @@ def _gain_does_not_follow(table: PublishedTable) -> list[tuple[str, str]]:
     return faults
 
 
-def _gain_is(sentence: str, said: Interval) -> bool:
+def _gain_is(sentence, said):
     """Whether a gain is as said; its row is ``ONE over OTHER, SETTING[, MEASURE][, the most|the least], section …``."""
     who, setting, *more = sentence.rpartition(", section")[0].split(", ")
     setting = setting.replace(" ", "-")
@@ -369,17 +366,17 @@ def _gain_is(sentence: str, said: Interval) -> bool:
     return _meet(own, said) and not beaten
 
 
-def _gains(who: str, setting: str) -> Mapping[str, Interval]:
+def _gains(who, setting):
     one, other = _both(who, setting)
     return {column: gain([one[column]], [other[column]]) for column in one}
 
 
-def _mean_gain(who: str, setting: str) -> Interval:
+def _mean_gain(who, setting):
     one, other = _both(who, setting)
     return gain(list(one.values()), list(other.values()))
 
 
-def _both(who: str, setting: str) -> tuple[dict[str, float], dict[str, float]]:
+def _both(who, setting):
     names = who.split(" over ")
     table = "table-7.1" if names[0] in _MODELS else "table-7.3"
     rows = [f"{_MODELS.get(name, name)}-{setting}" for name in names]
@@ -391,27 +388,27 @@ def _both(who: str, setting: str) -> tuple[dict[str, float], dict[str, float]]:
 # Intervals --------------------------------------------------------------------------------------------
 
 
-def _cell(table: str, config: str, column: str) -> float:
+def _cell(table, config, column):
     row = published_table(_CATALOGUE, table).of(config, "thesis")
     assert row is not None, (table, config)
     return row.cells[column].value
 
 
-def _setting(row: PublishedRow) -> str:
+def _setting(row):
     return next(name for name in ("most-general", "most-specific", "all") if str(row.config).endswith(name))
 
 
-def _unit(value: float) -> float:
+def _unit(value):
     """Of the last digit: the chapter prints 9.9 and 13.27, so that zeros at the end may be missing."""
     return next(10.0**-digits for digits in (0, 1, 2) if round(value, digits) == value)
 
 
-def _printed(value: float) -> Interval:
+def _printed(value):
     unit = min(_unit(value), 0.1)
     return value - unit / 2, value + unit
 
 
-def _prints(exact: float, printed: float) -> bool:
+def _prints(exact, printed):
     """Whether a number is printed so, rounded or cut off after as many digits."""
     unit = _unit(printed)
     return printed - unit / 2 - _FLOAT <= exact < printed + unit - _FLOAT
@@ -420,14 +417,14 @@ def _prints(exact: float, printed: float) -> bool:
 _HALF_DIGIT = 0.05  # half a unit of the one decimal that recalls are printed with
 
 
-def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
+def arithmetic_faults(table):
     """(row, column) of cells that contradict the others of their row beyond what rounding explains.
 
     Recalls must not fall with k, averages and sums (of a direction or both) must be those of their recalls,
     means and sample deviations those of the printed runs, mean reciprocal ranks what their recalls allow, and
     a latency the reciprocal of its throughput. Tables of a log and of a catalogue have rules of their own.
     """
-    faults: list[tuple[str, str]] = []
+    faults = []
     for row in table.rows:
         values = {column: cell.value for column, cell in row.cells.items()}
         for direction in ("i2t", "t2i"):
@@ -447,7 +444,7 @@ def arithmetic_faults(table: PublishedTable) -> list[tuple[str, str]]:
     return [*faults, *log_faults(table), *cti_faults(table)]
 
 
-def _recall_faults(direction: str, values: dict[str, float]) -> list[str]:
+def _recall_faults(direction, values):
     names = [f"{direction} R@{k}" for k in (1, 5, 10)]
     if not all(name in values for name in names):
         return []
@@ -459,14 +456,14 @@ def _recall_faults(direction: str, values: dict[str, float]) -> list[str]:
     return faults
 
 
-def _sum_is_off(values: dict[str, float], rounding: float, total: str = "rsum", terms: int = 6) -> bool:
+def _sum_is_off(values, rounding, total="rsum", terms=6):
     recalls = [value for column, value in values.items() if " R@" in column]
     if total not in values or len(recalls) != terms:
         return False
     return abs(sum(recalls) - values[total]) > rounding + _FLOAT
 
 
-def _spread_faults(row: PublishedRow) -> list[str]:
+def _spread_faults(row):
     faults = []
     for column, cell in row.cells.items() if row.each else ():
         runs = [run[column] for run in row.each]
@@ -479,7 +476,7 @@ def _spread_faults(row: PublishedRow) -> list[str]:
     return faults
 
 
-def _reciprocal_rank_is_off(direction: str, values: dict[str, float]) -> bool:
+def _reciprocal_rank_is_off(direction, values):
     """Whether no ranking has the printed mean reciprocal rank (cut at 10) and its recalls."""
     first, fifth, found = (values.get(f"{direction} {name}") for name in ("R@1", "R@5", "MRR@10"))
     if first is None or fifth is None or found is None:
@@ -490,7 +487,7 @@ def _reciprocal_rank_is_off(direction: str, values: dict[str, float]) -> bool:
     return not least - 2 * _HALF_DIGIT <= found <= most + 2 * _HALF_DIGIT
 
 
-def _latency_faults(row: PublishedRow) -> list[str]:
+def _latency_faults(row):
     faults = []
     for column, cell in row.cells.items():
         rate = row.cells.get(column.replace("latency", "throughput"))

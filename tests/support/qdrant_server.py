@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 import warnings
-from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -24,7 +23,7 @@ class QdrantServer:
     awake: while it is not set, the server answers nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         from qdrant_client import QdrantClient
 
         self.store: Any = QdrantClient(":memory:")
@@ -37,7 +36,7 @@ class QdrantServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
-            def _answer(self) -> None:
+            def _answer(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 server.awake.wait()
                 with server._lock:
@@ -56,7 +55,7 @@ class QdrantServer:
 
             do_GET = do_PUT = do_POST = do_DELETE = _answer
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format, *args):
                 pass
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -64,17 +63,17 @@ class QdrantServer:
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self):
         self.awake.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
 
-    def count(self, method: str, ending: str) -> int:
+    def count(self, method, ending):
         """How many requests of that method had a path that ends so."""
         return sum(how == method and path.endswith(ending) for how, path, _ in self.requests)
 
-    def answer(self, method: str, path: str, body: Any, key: str | None) -> tuple[int, Any]:
+    def answer(self, method, path, body, key):
         self.requests.append((method, path, body))
         if self.key is not None and key != self.key:
             return (
@@ -92,7 +91,7 @@ class QdrantServer:
             result = self._result(method, "/".join(rest), name, body)
         return 200, {"result": result, "status": "ok", "time": 0.0}
 
-    def _result(self, method: str, what: str, name: str, body: Any) -> Any:
+    def _result(self, method, what, name, body):
         from qdrant_client import models as m
 
         store = self.store
@@ -134,12 +133,12 @@ class QdrantServer:
         raise AssertionError(f"the engine asked {method} {what}, which this server does not know")
 
 
-def _plain(model: Any) -> Any:
+def _plain(model):
     return json.loads(model.model_dump_json())
 
 
 @contextmanager
-def qdrant_server() -> Iterator[QdrantServer]:
+def qdrant_server():
     """A server on a free port of this machine."""
     server = QdrantServer()
     try:

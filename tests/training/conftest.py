@@ -116,7 +116,7 @@ def chunked_recipe(scenes_folder: Path) -> Recipe:
         features={"views": 1},
         reconstruction={"kind": "input", "word_width": 6, "constraint": {"bound": 3.0, "learning_rate": 0.5}},
         averaging={"share": 0.9, "checkpoints": 2},
-        batches={"size": 24, "chunk": 7},
+        batches={"size": 24, "chunk": 20},
         optimizer={"accumulate": 2},
         stages=[{"epochs": 3, "learning_rate": 1e-3}],
         precision="bf16-mixed",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.core.errors import DataError, DiptychError, NumericalError, UsageError
+from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.encoders.adapted import LinearMap, LinearMaps
@@ -75,19 +75,15 @@ def test_an_adapted_encoder_is_the_fit_of_the_drawn_rows(base: DualEncoder, trai
     assert same.fingerprint == base.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pairs": 1000}, r"1,000 pairs of .* 48 pictures with captions"),
+def test_options_that_cannot_be(base: DualEncoder, train: Collection) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"pairs": 1000}, r"1,000 pairs of .* 48 images with captions"),
         ({"method": "lora"}, "method: .*'lora'"),
         ({"strength": 0.0}, "strength: .*got 0.0"),
         ({"strength": math.nan}, "strength: Input should be a finite"),
-    ],
-)
-def test_options_that_cannot_be(
-    options: dict[str, Any], message: str, base: DualEncoder, train: Collection
-) -> None:
-    refused(UsageError, message, adapt_linear, base, train, **options)
+    ]
+    for options, message in cases:
+        refused(UsageError, message, adapt_linear, base, train, **options)
 
 
 def collection(counts: list[int]) -> Collection:
@@ -128,7 +124,7 @@ def test_fewer_pairs_are_among_more_of_a_seed_and_other_seeds_draw_others(train:
     assert len(set((many.captions - first).tolist())) > 1  # not always the first caption
     assert draw_pairs(collection([1, 2]), 0).positives.shape == (0, 0)
     for pairs in (-1, 3):
-        message = rf"{pairs} pairs of counted, which has 2 pictures with captions"
+        message = rf"{pairs} pairs of counted, which has 2 images with captions"
         refused(UsageError, message, draw_pairs, collection([1, 0, 2]), pairs)
     refused(UsageError, "captions 'first'", draw_pairs, collection([1]), 1, captions="first")
 
@@ -152,23 +148,18 @@ def test_rows_that_are_known_stay(pairs: int, seed: int) -> None:
 IMAGES, TEXTS = planted(3, width=4)
 
 
-@pytest.mark.parametrize(
-    ("images", "texts", "positives", "error", "message"),
-    [
+def test_rows_that_cannot_be_fitted() -> None:
+    for images, texts, positives, error, message in (
         (IMAGES, TEXTS[:, :3], eye(3), DataError, r"shapes \(3, 4\) and \(3, 3\)"),
         (IMAGES, TEXTS, eye(3)[:2], DataError, r"positives of shape \(2, 3\)"),
         (IMAGES, TEXTS, np.eye(3), DataError, "positives are float64"),
         (IMAGES, TEXTS, eye(3)[[0, 0, 2]] & [1, 0, 1] > 0, DataError, "text 1 has no positive"),
-        (IMAGES, TEXTS, eye(3) & [1, 0, 1] > 0, DataError, "picture 1 has no positive"),
+        (IMAGES, TEXTS, eye(3) & [1, 0, 1] > 0, DataError, "image 1 has no positive"),
         (IMAGES * [[1], [np.nan], [1]], TEXTS, eye(3), NumericalError, "image 1"),
         (0 * IMAGES, 0 * TEXTS, eye(3), DataError, "every row is zero"),
-    ],
-)
-def test_rows_that_cannot_be_fitted(
-    images: np.ndarray, texts: np.ndarray, positives: np.ndarray, error: type[DiptychError], message: str
-) -> None:
-    call = GaussianMoments.of if "zero" in message else fit_linear
-    refused(error, message, call, images, texts, positives)
+    ):
+        call = GaussianMoments.of if "zero" in message else fit_linear
+        refused(error, message, call, images, texts, positives)
 
 
 def assert_equal_to_slow(
@@ -201,14 +192,10 @@ def assert_equal_to_slow(
     assert np.allclose(b @ b.T, scale * hy @ scipy.linalg.sqrtm(k.T @ k).real @ hy, atol=1e-4)
 
 
-@pytest.mark.parametrize(("pairs", "strength"), [(1, 20.0), (3, 0.5), (6, 1000.0), (40, 20.0)])
-def test_gaussian_maps_are_those_of_the_equations(pairs: int, strength: float) -> None:
-    images, texts = planted(pairs, width=6)
-    assert_equal_to_slow(images, texts, eye(pairs), strength)
-
-
-def test_each_picture_counts_once_whatever_its_captions() -> None:
-    images, texts = planted(9, width=5)
+def test_gaussian_maps_are_those_of_the_equations() -> None:
+    for pairs, strength in ((1, 20.0), (3, 0.5), (6, 1000.0), (40, 20.0)):
+        assert_equal_to_slow(*planted(pairs, width=6), eye(pairs), strength)
+    images, texts = planted(9, width=5)  # each image counts once, whatever its captions
     owner = np.array([0, 0, 0, 1, 2, 2, 3, 3, 3])
     assert_equal_to_slow(images[:4], texts, np.arange(4)[:, None] == owner[None], 7.0)
 

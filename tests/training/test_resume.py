@@ -66,7 +66,7 @@ def tuned(encoder: Path, data: Path) -> Recipe:
         "fine_tune": str(encoder),
         "data": {"path": str(data)},
         "objective": {"name": "infonce", "learn_temperature": True},
-        "batches": {"size": 24, "plan": "grouped", "captions_per_image": 2, "chunk": 10},
+        "batches": {"size": 24, "plan": "grouped", "captions_per_image": 2, "chunk": 24},
         "optimizer": {"name": "adamw"},
         "checkpoints": {"every_steps": 3, "keep": "last"},
         "shortcuts": DIGITS,

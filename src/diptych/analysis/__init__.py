@@ -1,4 +1,4 @@
-"""What a trained encoder and its objective really do; what needs torch is imported when it is used."""
+"""Analyses of a trained encoder and its objective; what needs torch is imported when it is used."""
 
 from __future__ import annotations
 

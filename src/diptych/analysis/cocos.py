@@ -1,7 +1,7 @@
 """COCOS, counting contributing samples: which candidates move a query, for any objective.
 
 The gradient of query i's loss with respect to the query is Σ_j w_ij v_j with w_ij = ∂L_i/∂s_ij. A candidate
-contributes when |w_ij| > ε, strictly. L_i depends on row i of the scores alone, so one backward pass of the sum of
+contributes when |w_ij| > ε, strictly. L_i depends only on row i of the scores, so one backward pass of the sum of
 all L_i gives every weight. Weights are measured in a ``unit``: ``temperature``, τ·|∂L_i/∂s_ij| (the gradient by the
 logits s/τ, which Eq. 11 and Tables 3 and 4 compare with ε, and which can be compared between temperatures; τ = 1
 where there is none), or ``score``, |∂L_i/∂s_ij| with the factor 1/τ of Eq. 13 and 24.
@@ -53,7 +53,7 @@ from diptych.objectives.similarity import similarity_of
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What each candidate weighs in each query's gradient, in one direction."""
+    """Weight of each candidate in each query's gradient, in one direction."""
 
     # (queries, candidates) signed ∂L_i/∂s_ij; a negative's is usually above 0 (it is pushed away), a positive's below
     values: Tensor
@@ -63,12 +63,12 @@ class Weights:
 
     @property
     def unrelated(self) -> Tensor:
-        """(queries, queries) which queries share no positive, and so are each other's negatives."""
+        """Return (queries, queries) which queries share no positive, and so are each other's negatives."""
         matches = self.positives.to(torch.float32)
         return (matches @ matches.T) == 0
 
     def parts(self) -> dict[str, Tensor]:
-        """(n,) |w| of all ``negatives``, ``positives`` and, where there are such, negatives ``within`` a modality."""
+        """Return (n,) |w| of all ``negatives``, ``positives`` and, if any, of those ``within`` a modality."""
         parts = {"negatives": self.values[~self.positives], "positives": self.values[self.positives]}
         if self.within is not None:
             parts["within"] = self.within[self.unrelated]

@@ -1,11 +1,10 @@
-"""What COCOS counts in one batch, and what it found over a training set: mean ± sd, weight distributions, protocol."""
+"""COCOS counts of one batch, and over a training set: mean ± sd, weight distributions, protocol."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +13,8 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.options import parameter
-from diptych.core.table import Cell, Table
+from diptych.core.reading import read_toml
+from diptych.core.table import Cell, Table, Tabular
 from diptych.data.source import DataSpec, OutOption, SeedOption
 
 Unit = Literal["temperature", "score"]
@@ -28,7 +28,7 @@ _KINDS = {"negatives": "negatives", "positives": "positives", "within": "in-moda
 
 
 class CocosOptions(DataSpec, SeedOption, OutOption):
-    """Which loss on which batches, and what counts."""
+    """Options of COCOS: loss, batches, and what counts."""
 
     split: str | None = parameter(None, "What the run was trained on by default, or train.")
     objective: str | None = parameter(None, "The run's by default.", names="diptych.objectives:OBJECTIVES")
@@ -49,8 +49,7 @@ class Counted(NamedTuple):
     decimals: int
 
 
-_FILE = resources.files("diptych.analysis") / "cocos.toml"
-_TEXTS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TEXTS = read_toml(Path(__file__).with_name("cocos.toml"))
 COUNTS = tuple(Counted(name, *given) for name, given in _TEXTS["counts"].items())
 _READINGS: dict[str, str] = _TEXTS["readings"]
 
@@ -171,8 +170,8 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class CocosReport(Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """What :func:`~diptych.analysis.cocos_over` returns: counts and weights over batches, per direction."""
+class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
+    """Result of :func:`~diptych.analysis.cocos_over`: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]

@@ -172,8 +172,7 @@ def _closeness(row: np.ndarray, chosen: np.ndarray, temperature: float, most: fl
     """Return (chosen, candidates) G(1 − G)/R(i)², G = G((s_j − s_i)/τ) being how surely j ranks above i."""
     above = 1 / (1 + np.exp(-np.clip((row - row[chosen][:, None]) / temperature, -most, most)))
     above[np.arange(len(chosen)), chosen] = 0
-    closeness: np.ndarray = above * (1 - above) / (1 + above.sum(axis=1, keepdims=True)) ** 2
-    return closeness
+    return np.asarray(above * (1 - above) / (1 + above.sum(axis=1, keepdims=True)) ** 2)
 
 
 def published_triplet(

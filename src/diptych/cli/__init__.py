@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 _INTERRUPTED = 130
 
+# What is printed on a terminal that has no character for it; any other becomes a question mark.
 _ASCII = dict(
     zip(
         map(ord, "×–—−→…≤≥≠≈±·•∞█━─"),
@@ -21,7 +22,6 @@ _ASCII = dict(
         strict=True,
     )
 )
-"""What is printed on a terminal that has no character for it; any other becomes a question mark."""
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def _print_what_the_terminal_can() -> None:
 
 
 def plain(text: str) -> str:
-    """Return help as this terminal can print it: the parser writes UTF-8 to any that says it knows ASCII alone."""
+    """Return help as this terminal can print it: the parser writes UTF-8 to any that says it knows only ASCII."""
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     return text if encoding == "utf8" else text.translate(_ASCII)
 

@@ -13,7 +13,7 @@ from diptych.data.source import DataSpec, TargetOption
 
 
 class AdaptOptions(TargetOption):
-    """Which pairs are learned from, and how."""
+    """The pairs to learn from, and how."""
 
     pairs: int = parameter(16, "How many images with a caption are learned from.", ge=0)
     seed: int = parameter(0, "Of the draw; fewer pairs of a seed are among more of it.", ge=0)
@@ -48,12 +48,12 @@ def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     if out.resolve() == Path(model).resolve():
         raise UsageError(f"{out} is what is adapted", "name another folder with --out")
     check_replaceable(out, CONFIG_FILE)  # before the work, not after it
-    asked, run = named(model, data, options.split), run_of(model)
-    origin, whole = asked.opened
+    named_data, run = named(model, data, options.split), run_of(model)
+    origin, whole = named_data.opened
     part = whole if origin.split is None else whole.split(origin.split)
-    adapted = adapt_linear(asked.encoder, part, **options.model_dump(exclude={"out", "split"}))
+    adapted = adapt_linear(named_data.encoder, part, **options.model_dump(exclude={"out", "split"}))
     adapted.save(out)
-    if run is not None and options.split == run.recipe.data.train and asked.is_own(origin):
+    if run is not None and options.split == run.recipe.data.train and named_data.is_own(origin):
         show(f"{model} was trained on these pairs: what it knows by heart says little about new pairs")
     show(*adapted.lines())
     test = data.data or origin.data.get("path")

@@ -87,7 +87,7 @@ def audit(
 
 
 class Collections(DataChoices, CaptionsOption, SplitOption, LanguageSpec, OutOption):
-    """Which captions are measured."""
+    """The captions that are measured."""
 
     data: list[str] = parameter(
         ...,

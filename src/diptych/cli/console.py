@@ -1,4 +1,4 @@
-"""What a person sees: lines, tables, and errors in one line with their way out."""
+"""Console output: lines, tables, and errors in one line with their way out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import os
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer import Exit
 
-from diptych.core.context import Reporter, Task, report_to, stop_when
+from diptych.core.context import report_to, stop_when
 from diptych.core.errors import DiptychError
 from diptych.core.table import Table, harmless
 
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Characters per line of a table that goes to a file or another program.
 FILE_WIDTH = 160
-"""Characters per line of a table that goes to a file or another program."""
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that talks (of several that train together)."""
+    """Return whether this process prints (of several that train together)."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
@@ -51,7 +50,7 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def output(as_json: bool, quiet: bool) -> Iterator[None]:
-    """Print one JSON object of everything that is printed inside the block, or tables alone."""
+    """Print one JSON object of everything that is printed inside the block, or only tables."""
     kept: dict[str, list[Any]] = {"tables": [], "lines": [], "next": []}
     collected, code = kept if as_json else None, None
     tokens = _collected.set(collected), _quiet.set(quiet)
@@ -71,7 +70,6 @@ def output(as_json: bool, quiet: bool) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Print one line."""
     if (collected := _collected.get()) is not None:
         collected["lines"].append(text)
     elif not _quiet.get():
@@ -134,7 +132,6 @@ def fail(error: DiptychError) -> int:
 
 
 def show(*shown: Table | str) -> None:
-    """Print tables, each as wide as the terminal allows, and lines."""
     for one in shown:
         if isinstance(one, str):
             say(one)
@@ -144,130 +141,34 @@ def show(*shown: Table | str) -> None:
             console().print(one)
 
 
-_WORTH_SHOWING = 2.0  # seconds
-_BETWEEN_LINES = 10.0
-
-
-class _Counted:
-    """A task's steps, rate and seconds left; ``show`` is called with the steps of each advance."""
-
-    last = 0.0
-    note = ""
-
-    def __init__(self, key: Any, total: int | None, done: int, show: Callable[[_Counted, int], None]) -> None:
-        self.key, self.total, self.done, self._show = key, total, done, show
-        self._begun_with, self._start = done, time.monotonic()
-
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.done, self.note = self.done + steps, note
-        self._show(self, steps)
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._start
-
-    @property
-    def rate(self) -> str:
-        per_second = (self.done - self._begun_with) / max(1e-9, self.seconds)
-        if per_second < 0.1:
-            return f"{60 * per_second:.1f}/min"
-        return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
-
-    @property
-    def left(self) -> str:
-        gained = self.done - self._begun_with
-        if self.total is None or not gained:
-            return "?"
-        seconds = round((self.total - self.done) * self.seconds / gained)
-        return f"{seconds // 60}:{seconds % 60:02d}"
-
-
-class _Bars(Reporter):
-    """Bars on a terminal; those of more than two seconds stay."""
-
-    def __init__(self, terminal: Console) -> None:
-        from rich import progress as rich
-
-        columns = "{task.description}", rich.BarColumn(bar_width=24), rich.MofNCompleteColumn()
-        rate = "{task.fields[unit]}  {task.fields[rate]}", rich.TimeElapsedColumn(), "left"
-        note = rich.TimeRemainingColumn(), "[dim]{task.fields[note]}"
-        self._bars = rich.Progress(*columns, *rate, *note, console=terminal, refresh_per_second=4)
-        self._running = 0
-
-    def start(self, description: str, total: int | None, unit: str, done: int) -> Task:
-        if not self._running:
-            self._bars.start()
-        self._running += 1
-        key = self._bars.add_task(description, total=total, completed=done, unit=unit, rate="", note="")
-        return _Counted(key, total, done, self._show)
-
-    def _show(self, task: _Counted, steps: int) -> None:
-        self._bars.update(task.key, advance=steps, rate=task.rate, note=task.note)
-
-    def finish(self, task: Task) -> None:
-        assert isinstance(task, _Counted)
-        self._running -= 1
-        self._bars.stop_task(task.key)
-        if task.seconds < _WORTH_SHOWING:
-            self._bars.remove_task(task.key)
-        if not self._running:
-            self._bars.stop()
-            for number in self._bars.task_ids:
-                self._bars.remove_task(number)
-
-
-class _Lines(Reporter):
-    """A line every ten seconds, for logs and pipes."""
-
-    def __init__(self, log: Console) -> None:
-        self._log = log
-
-    def start(self, description: str, total: int | None, unit: str, done: int) -> Task:
-        return _Counted((description, unit), total, done, self._show)
-
-    def _show(self, task: _Counted, steps: int) -> None:
-        if task.seconds - task.last >= _BETWEEN_LINES:
-            task.last = task.seconds
-            self._line(task, f"{task.left} left")
-
-    def _line(self, task: _Counted, ending: str) -> None:
-        description, unit = task.key
-        of = "" if task.total is None else f"/{task.total:,}"
-        parts = [f"{description} {task.done:,}{of} {unit}", task.rate, ending, task.note]
-        self._log.print("  ".join(filter(None, parts)), markup=False)
-
-    def finish(self, task: Task) -> None:
-        assert isinstance(task, _Counted)
-        if task.seconds >= _WORTH_SHOWING:
-            self._line(task, f"in {task.seconds:.0f} s")
-
-
 @contextmanager
 def progress() -> Iterator[None]:
     """Show the progress of everything inside the block, on standard error."""
     if not is_main_process() or _quiet.get():
         yield
         return
+    from diptych.report.progress import Bars, Lines
+
     target = console(stderr=True)
-    with report_to(_Bars(target) if target.is_terminal else _Lines(target)):
+    with report_to(Bars(target) if target.is_terminal else Lines(target)):
         yield
 
 
 @contextmanager
 def stop_on_signal() -> Iterator[None]:
     """Let Ctrl-C or a termination signal be the stop of the work inside the block."""
-    asked = False
+    requested = False
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
         os.write(2, b"\nstopping at the next safe point; once more stops at once\n")
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with stop_when(lambda: asked):
+        with stop_when(lambda: requested):
             yield
     finally:
         for number, handler in before.items():

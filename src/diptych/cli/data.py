@@ -60,13 +60,13 @@ def show_dataset(name: Name) -> None:
 
 
 class CheckOptions(DataSource, OutOption):
-    """What is checked."""
+    """Options of the check."""
 
     name: str = parameter(
         ..., f"A dataset that diptych data list names; {_OWN} for your own.", argument=True, metavar="NAME"
     )
     folder: Path = parameter(..., "Its folder or file.", argument=True, metavar="FOLDER")
-    split: str | None = parameter(None, "Check this part alone.")
+    split: str | None = parameter(None, "Check only this part.")
     decode: bool = parameter(False, "Decode every image; without it files are only looked for.")
     workers: int | None = parameter(None, "Threads to decode with; as many as there are CPUs.", ge=0)
 
@@ -147,7 +147,7 @@ def _in(folder: Path) -> str:
 
 
 class ResourceOptions(OutOption):
-    """Where resources are looked for."""
+    """The folders of resources."""
 
     wordnet: Path | None = parameter(
         None, "A WordNet's folder or file.", default="DIPTYCH_WORDNET, or NLTK's data"
@@ -181,7 +181,7 @@ def resources(options: ResourceOptions) -> None:
 
 
 class VectorOptions(DataSpec, TargetOption):
-    """Which vectors are kept."""
+    """Options of keeping vectors."""
 
     file: Path = parameter(..., "The text file, plain or .gz.", argument=True, metavar="FILE")
 
@@ -206,5 +206,5 @@ def vectors(options: VectorOptions) -> None:
         )
         keep = {*found, *map(stripped, found)}
     count = convert_word_vectors(options.file, options.out, keep)
-    show(f"{count:,} words{f' of {len(keep):,} wanted' if keep else ''} in {options.out}")
+    show(f"{count:,} words{f' of {len(keep):,} requested' if keep else ''} in {options.out}")
     next_step(["diptych", "train", "vsepp", "--set", f"model.text.word_vectors={options.out}"])

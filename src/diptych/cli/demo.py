@@ -10,7 +10,7 @@ from diptych.core.options import Options, parameter
 
 
 class DemoOptions(Options):
-    """What the demo does."""
+    """Options of the demo."""
 
     out: Path = parameter(Path("demo"), "Where the run goes; a finished one is shown again.", "--out", "-o")
     quick: bool = parameter(False, "Half the training, and a lower score.")

@@ -14,7 +14,7 @@ from diptych.index.engine import IndexOptions
 
 
 class EmbedOptions(OutOption):
-    """How encoding is shared."""
+    """Options of sharing the encoding."""
 
     processes: int = parameter(1, "Processes that share the work; on GPUs one each.", ge=1)
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto; several processes: no mps.")

@@ -16,7 +16,7 @@ from diptych.evaluation.options import CompareOptions, EvaluateOptions
 
 
 def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
-    """Measure retrieval in both directions on a split, beside chance.
+    """Measure retrieval in both directions on a split, and compare with chance.
 
     A run that was trained with shortcuts on both sides is measured without and with them.
 
@@ -30,8 +30,8 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
     from diptych.encoders.embeddings import Origin
     from diptych.evaluation.sources import evaluate_named
 
-    run, asked = run_of(source), named(source, data, data.split, sparse=True)
-    found = evaluate_named(asked, options)
+    run, named_data = run_of(source), named(source, data, data.split, sparse=True)
+    found = evaluate_named(named_data, options)
     for one in found.each:
         show(*one.tables(), *one.lines())
     if run is None:  # the penalty of order embeddings cannot be indexed
@@ -42,13 +42,13 @@ def evaluate(source: Source, data: PartSpec, options: EvaluateOptions) -> None:
         from diptych.training.evaluations import shortcuts_to_evaluate
 
         begun = run.begun_with.get("shortcuts")
-        both = found.with_shortcuts(asked, partial(shortcuts_to_evaluate, run.recipe, begun_with=begun))
+        both = found.with_shortcuts(named_data, partial(shortcuts_to_evaluate, run.recipe, begun_with=begun))
         show(*([] if both is None else both.tables()))
     next_step(["diptych", "report", source])
 
 
 class Compared(CompareOptions, OutOption):
-    """What is compared, and where the numbers go."""
+    """The comparison, and where its numbers go."""
 
     out: Path | None = parameter(None, "The numbers, as JSON; of stress with a page.", "--out", "-o")
 

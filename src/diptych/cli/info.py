@@ -17,6 +17,7 @@ from diptych.core.reading import read_json, read_toml
 from diptych.core.table import Table
 from diptych.training.environment import environment
 
+# Topics of names: the registry, and where its names are used.
 NAMES = {
     "encoders": ("diptych.encoders.family:FAMILIES", "how an encoder is named"),
     "datasets": ("diptych.data.known:KNOWN", "diptych data show NAME"),
@@ -40,7 +41,6 @@ NAMES = {
     "settings": ("diptych.commerce.catalogue:SETTINGS", "diptych categories train --setting"),
     "catalogue-splits": ("diptych.commerce.catalogue:SPLITS", "diptych categories train --split-by"),
 }
-"""Topics of names: the registry, and where its names are used."""
 
 _WEIGHTS = (".th", ".pth", ".pt", ".bin", ".safetensors")
 _DEPTH = 3
@@ -116,7 +116,6 @@ def _names(topic: str) -> Table:
 
 
 def _about(path: Path) -> list[tuple[str, str]]:
-    """Return what a path holds, recognised by the headers in it."""
     is_encoder = (path / "diptych.json").is_file()
     if (rows := _headers(path)) and not is_encoder:
         return rows
@@ -142,8 +141,8 @@ def _about(path: Path) -> list[tuple[str, str]]:
 def _headers(path: Path) -> list[tuple[str, str]]:
     """Return what the headers in a folder, or of a file, say, by dotted names; nothing where there are none of ours."""
     is_folder = path.is_dir()
-    beside = path if path.suffix == ".json" else path.with_suffix(".summary.json")
-    files = sorted(path.glob("*.json")) if is_folder else [beside] if beside.is_file() else []
+    summary = path if path.suffix == ".json" else path.with_suffix(".summary.json")
+    files = sorted(path.glob("*.json")) if is_folder else [summary] if summary.is_file() else []
     rows = [row for file in files for row in _header(file)]
     if (path / "recipe.toml").is_file():
         rows += _fields(read_toml(path / "recipe.toml"), "recipe", _DEPTH)
@@ -153,7 +152,6 @@ def _headers(path: Path) -> list[tuple[str, str]]:
 
 
 def _header(file: Path) -> list[tuple[str, str]]:
-    """Return the fields of a header of ours; nothing of another file."""
     content = read_json(file)
     known = {"format", "artifact"} | (
         {"k", "origin"} if file.name in ("picks.json", "sparse.json") else set()
@@ -166,7 +164,6 @@ def _header(file: Path) -> list[tuple[str, str]]:
 
 
 def _fields(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield values by their dotted names; long lists and what lies deeper by their number."""
     if isinstance(value, dict) and depth and value:
         for key, inner in value.items():
             yield from _fields(inner, f"{name}.{key}" if name else str(key), depth - 1)

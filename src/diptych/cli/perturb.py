@@ -38,8 +38,9 @@ def perturb(options: PerturbOptions) -> None:
     _ = options.chosen  # before anything is read
     if options.data.suffix.lower() == ".txt" and options.reader is None:
         if options.split is not None or options.captions != "all" or options.images is not None:
-            fix = "leave --split, --captions and --images out"
-            raise UsageError(f"{options.data} has captions alone", fix)
+            raise UsageError(
+                f"{options.data} has only captions", "leave --split, --captions and --images out"
+            )
         captions, part, split = CaptionList.of_lines(options.data), None, None
     else:
         whole = Origin("", options.section(), None, options.captions).collection()
@@ -57,7 +58,7 @@ def perturb(options: PerturbOptions) -> None:
 
 
 class SheetOptions(ShortcutOptions, DataSpec):
-    """Which shortcuts are shown, on which images."""
+    """Options of the sheet: shortcuts and images."""
 
     data: Path | None = parameter(None, "A dataset: folder or file.", argument=True, metavar="DATA")
     scenes: bool = parameter(False, "A few generated scenes instead.")
@@ -80,7 +81,7 @@ class SheetOptions(ShortcutOptions, DataSpec):
 def shortcuts(options: SheetOptions) -> None:
     """Show a few images and captions with synthetic shortcuts: numbers as digits on both.
 
-    Setups: unique numbers on images and captions, on captions or images alone, bits drawn at every access, a number
+    Setups: unique numbers on images and captions, only on captions or images, bits drawn at every access, a number
     per caption, or none.
 
     Examples:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SearchOptions(Options):
-    """What is searched for, and what is shown."""
+    """Options of searching, and of what is shown."""
 
     query: str | None = parameter(
         None,
@@ -45,7 +45,7 @@ class SearchOptions(Options):
     option: list[str] = parameter([], "KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
     category: bool = parameter(False, "The query is a category; an index of products implies it.")
     own_terms: bool = parameter(
-        False, "Search with a sentence's own terms alone (sparse rows, first stage of a cascade)."
+        False, "Search with a sentence's own terms only (sparse rows, first stage of a cascade)."
     )
     where: list[str] = parameter(
         [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."
@@ -60,7 +60,6 @@ class SearchOptions(Options):
         return self
 
     def listed(self) -> list[str]:
-        """Return the queries that are known before the search begins."""
         if self.queries is None:
             return [] if self.query is None else [self.query]
         lines = [line.strip() for line in read_text(self.queries, error=DataError).splitlines()]
@@ -73,8 +72,10 @@ class SearchOptions(Options):
         options = parse_values(self.option, "--option")
         if self.where:
             if not index.engine().filters:
-                message = f"the {index.engine_name} engine keeps no metadata to restrict a search by"
-                raise UsageError(message, "build the index with --engine qdrant")
+                raise UsageError(
+                    f"the {index.engine_name} engine keeps no metadata to restrict a search by",
+                    "build the index with --engine qdrant",
+                )
             options["where"] = parse_values(self.where, "--where")
         return options
 
@@ -147,8 +148,6 @@ def search(
 
 
 def _typed() -> Iterator[str]:
-    """Yield the queries that a user types."""
-
     def ask() -> str:
         sys.stderr.write("query (empty to end): ")
         sys.stderr.flush()

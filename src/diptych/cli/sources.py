@@ -1,4 +1,4 @@
-"""From what a person names on the command line to encoders, collections and embeddings."""
+"""From what a user names on the command line to encoders, collections and embeddings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def run_of(model: str) -> Run | None:
-    """The run that was named; None for another source."""
     if not (Path(model) / "run.json").is_file():
         return None
     from diptych.training.run import Run
 
     run = Run.open(model)
     if not run.best.is_dir():
-        raise UsageError(f"{model} has no trained encoder yet", f"go on with: diptych train --resume {model}")
+        raise UsageError(f"{model} has no trained encoder yet", f"resume it: diptych train --resume {model}")
     return run
 
 
@@ -40,7 +39,7 @@ def encoder_of(model: str) -> tuple[DualEncoder, Run | None]:
 
 
 def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, **work: Any) -> Named:
-    """What was named, with the data it is used on: ``data``, or where that names none the run's own.
+    """Return what was named, with the data it is used on: ``data``, or where that names none the run's own.
 
     With ``sparse`` it may be a sparse head, or what was embedded with one.
     """
@@ -52,8 +51,9 @@ def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, 
     other = None if data.data is None else data.section()
     if any((Path(source) / name).is_file() for name in ("sparse.json", "sparsified_collection.json")):
         if not sparse:
-            fix = "name the dense encoder that the head is of"
-            raise UsageError(f"{source} makes or holds bags of terms", fix)
+            raise UsageError(
+                f"{source} makes or holds bags of terms", "name the dense encoder that the head is of"
+            )
         from diptych.sparse import NamedSparse as kind
     captions = getattr(data, "captions", "all")
     return kind(source, other, split, captions, own, "test" if own is None else own["test"], work)

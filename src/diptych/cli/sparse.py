@@ -82,10 +82,10 @@ def explain(
     from diptych.sparse.explain import BagReader, Match
 
     reader = BagReader(sparse, options.split)
-    asked = reader.bag(query)
-    found = reader.best(asked, options.of, options.k, options.item)
+    bag = reader.bag(query)
+    found = reader.best(bag, options.of, options.k, options.item)
     for place, one in enumerate(found, 1):
-        match = Match.of(reader.vocabulary, asked, one, options.terms)
+        match = Match.of(reader.vocabulary, bag, one, options.terms)
         text = next(iter(one.captions), "no caption")
         show(match.table(f"{place}. {one.name}, score {match.score:.3f}: {text}"))
     if not found:
@@ -93,6 +93,6 @@ def explain(
     elif options.sheet is None:
         next_step(["diptych", "sparse", "explain", sparse, query, "--sheet", "why.png"])
     else:
-        galleries = [match_gallery(reader.vocabulary, asked, one, options.terms) for one in found]
+        galleries = [match_gallery(reader.vocabulary, bag, one, options.terms) for one in found]
         write_sheet(options.sheet, f"What scores for {query!r} are made of", galleries)
         say(f"drawn in {options.sheet}")

@@ -21,18 +21,22 @@ from diptych.data.source import OutOption
 from diptych.studies import STUDIES, Choices, Results, Study, collect, compare, judged_in_the_paper
 from diptych.studies.compare import Comparison
 from diptych.studies.page import (
+    claims_tables,
     comparison_shown,
     content_of,
     matrix_page,
     matrix_table,
     notes_of,
+    papers_tables,
+    printed_table,
+    rows_table,
+    settings_table,
     study_page,
 )
 from diptych.studies.plan import POSITIVES_OPTION
 from diptych.studies.results import StudyFolder
 from diptych.studies.runner import run_study
 from diptych.studies.study import SettingName
-from diptych.studies.tables import claims_tables, papers_tables, printed_table, rows_table, settings_table
 
 _NAMES = completion("diptych.studies:STUDIES")
 Name = Annotated[str, typer.Argument(help="diptych study list names them.", autocompletion=_NAMES)]
@@ -41,10 +45,9 @@ _RUNS = typer.Argument(help="Folders of studies, or of runs in them.", metavar="
 
 
 class StudyData(DataChoices):
-    """Which data a study is run on."""
+    """The data that a study is run on."""
 
     def choices(self, study: Study) -> dict[str, Any]:
-        """Return what these are among the choices of who runs a study."""
         if study.several:
             return {"collections": self.several()}
         if study.of != "log":
@@ -56,7 +59,7 @@ class StudyData(DataChoices):
 
 
 class RunOptions(Options):
-    """Which rows of a study are run, and how."""
+    """Options of running the rows of a study."""
 
     rows: str | None = parameter(None, "Names or the paper's numbers, with commas: 1.1,1.2.")
     seeds: str | None = parameter(None, "With commas: 0,1,2.", default="the setting's own")
@@ -142,8 +145,10 @@ def run(
     """
     if name is None or options.all_:
         if name is not None or not options.all_:
-            wrong = "no study given" if name is None else f"--all and {name}"
-            raise UsageError(wrong, "name a study of diptych study list, or give --all alone")
+            raise UsageError(
+                "no study given" if name is None else f"--all and {name}",
+                "name a study of diptych study list, or give only --all",
+            )
         if data.data or not (options.quick or options.setting == "quick") or options.rows:
             raise UsageError("--all runs every study as --quick does", "diptych study run --all --quick")
         _run_all(data, out.out or Path("studies"), options, control)
@@ -161,8 +166,9 @@ def run_chosen(study: Study, folder: Path, data: StudyData, options: RunOptions)
     setting = "quick" if options.quick else options.setting
     if not data.data and setting != "quick" and study.of != "nothing":
         what = "log" if study.of == "log" else "dataset"
-        fix = f"give a {what} with --data, or --quick for generated data"
-        raise UsageError(f"no data given for {study.name}", fix)
+        raise UsageError(
+            f"no data given for {study.name}", f"give a {what} with --data, or --quick for generated data"
+        )
     given = {row.given for row in study.all_rows if row.given}
     choices = Choices(
         setting=setting,
@@ -203,7 +209,9 @@ def _run_all(data: StudyData, folder: Path, options: RunOptions, control: Disclo
                 failed[study.name] = str(error)
     _matrix(compared, failed, folder / "matrix.html")
     if failed:
-        raise UsageError(f"{len(failed)} studies failed: {', '.join(failed)}", "run each alone to see why")
+        raise UsageError(
+            f"{len(failed)} studies failed: {', '.join(failed)}", "run each by itself to see why"
+        )
 
 
 def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: DisclosureControl) -> None:
@@ -216,7 +224,7 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: Disclos
         diptych study verdict studies/* --out studies/matrix.html
     """
     marker = StudyFolder.marker()
-    if len(runs) > 1:  # beside studies there is what they share, and pages
+    if len(runs) > 1:  # next to studies there is what they share, and pages
         own = (marker, "studies")
         runs = [one for one in runs if not one.exists() or any((one / name).exists() for name in own)] or runs
     found = collect(runs)
@@ -225,7 +233,7 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: Disclos
     compared = []
     for results in found:
         folder = folders.get(results.study)
-        # A run can belong to several studies: its reports are told apart by their names.
+        # A run can belong to several studies: its reports are distinguished by their names.
         page = runs[0] / f"{results.study}.html" if folder is None else folder / "report.html"
         if matrix is None:
             page = out.out or page
@@ -237,7 +245,6 @@ def verdict(runs: Annotated[list[Path], _RUNS], out: OutOption, control: Disclos
 
 
 def _matrix(reports: list[tuple[Comparison, Path]], failed: dict[str, str], page: Path) -> None:
-    """Print and write the page over several studies."""
     compared = [(comparison, Path(os.path.relpath(one, page.parent))) for comparison, one in reports]
     table = matrix_table(compared, failed)
     say(table)

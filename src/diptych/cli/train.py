@@ -12,7 +12,7 @@ from diptych.data.source import DataSpec, OutOption
 
 
 class TrainOptions(OutOption):
-    """What is trained, and how."""
+    """Options of training."""
 
     recipe: str | None = parameter(
         None, "A TOML file, or the name of a recipe that comes with diptych.", argument=True
@@ -68,7 +68,6 @@ def train(data: DataSpec, options: TrainOptions) -> None:
 
 
 def _data_values(data: DataSpec) -> dict[str, object]:
-    """Return the recipe's keys that the data options replace."""
     values: dict[str, object] = {"data.options": data.reader_options(), "data.reader": data.reader}
     values["data.skip_bad_images"] = data.skip_bad_images
     if data.data is not None:

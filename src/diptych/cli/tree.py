@@ -57,8 +57,8 @@ _STUDY = group(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"diptych {version('diptych')}")

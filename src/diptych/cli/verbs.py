@@ -45,7 +45,7 @@ _WRONG_USE: Any = typer.BadParameter.__mro__[1]
 
 
 class OutputOptions(Options):
-    """What every verb takes."""
+    """Options of every verb."""
 
     as_json: bool = Field(
         False,
@@ -53,7 +53,7 @@ class OutputOptions(Options):
         json_schema_extra={"flags": ["--json"]},
     )
     quiet: bool = Field(
-        False, description="Print tables and errors alone.", json_schema_extra={"flags": ["--quiet", "-q"]}
+        False, description="Print only tables and errors.", json_schema_extra={"flags": ["--quiet", "-q"]}
     )
 
 
@@ -67,11 +67,9 @@ class Verbs(TyperGroup):
         self.commands = dict(self.tree)  # type: ignore[arg-type]  # the names that a typo is compared with
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the tree."""
         return list(self.tree)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
-        """Return a command by its name; None for an unknown one."""
         found = self.tree.get(cmd_name)
         if not isinstance(found, str):
             return found
@@ -89,7 +87,6 @@ class Verbs(TyperGroup):
 
 
 def _first_line(module: str, function: str) -> str:
-    """Return the first line of a function's docstring."""
     spec = importlib.util.find_spec(module)
     assert spec is not None
     tree = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8"))
@@ -106,7 +103,7 @@ def group(
     add_completion: bool = False,
     epilog: str | None = None,
 ) -> TyperGroup:
-    """Return a group of verbs; ``help`` says when somebody needs it, ``callback`` takes the group's own options."""
+    """Return a group of verbs; ``help`` says when it is needed, ``callback`` takes the group's own options."""
     app = typer.Typer(
         name=name,
         help=plain(help),
@@ -151,7 +148,6 @@ def run(app: TyperGroup) -> int:
 
 
 def command_of(function: Verb, name: str) -> TyperCommand:
-    """Return a function as a command."""
     hints = get_type_hints(function, include_extras=True)
     models: dict[str, type[Options]] = {}
     parameters: dict[str, inspect.Parameter] = {}
@@ -191,7 +187,6 @@ def command_of(function: Verb, name: str) -> TyperCommand:
 
 
 def _parameter(key: str, field: Any) -> inspect.Parameter:
-    """Return a field as a parameter of a command."""
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
     nothing = default in (None, PydanticUndefined, [], (), False, "")
@@ -224,7 +219,7 @@ def _parameter(key: str, field: Any) -> inspect.Parameter:
 
 
 def _listed(annotation: Any) -> Any:
-    """Return a field's type as the parser knows it, which takes several values as a list alone."""
+    """Return a field's type as the parser knows it, which takes several values only as a list."""
     kinds = get_args(annotation)
     if get_origin(annotation) is tuple:
         return list[kinds[0]]  # type: ignore[valid-type]
@@ -242,8 +237,6 @@ def _metavar(annotation: Any) -> str | None:
 
 
 def completion(names: str) -> Callable[[str], list[str]]:
-    """Return what completes names of ``MODULE:REGISTRY``, which is imported when a shell asks."""
-
     def complete(incomplete: str) -> list[str]:
         module, _, registry = names.partition(":")
         known = [getattr(one, "name", one) for one in getattr(importlib.import_module(module), registry)]

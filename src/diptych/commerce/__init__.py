@@ -1,1 +1,1 @@
-"""Shops: catalogues, pictures for categories, purchase intent from logs."""
+"""Shops: catalogues, images for categories, purchase intent from logs."""

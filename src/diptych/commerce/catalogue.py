@@ -86,7 +86,6 @@ class Catalogue:
         return fingerprint(self.tree.fingerprint, *map(iter, lists))
 
     def describe(self) -> str:
-        """Return one line: sizes, what is missing, the tree."""
         counts = {
             "without an image": int((~self.pictured).sum()),
             "without a title": sum(not title for title in self.titles),
@@ -116,7 +115,7 @@ def catalogue_of(
 
     Items with the same ``product`` in their records are one product: its first title and first image, all its
     attributes and categories, the split of its first item. A product in several paths keeps them all; a path that
-    another of its paths goes on from is dropped. What was done is counted in the catalogue's notes.
+    another of its paths continues is dropped. What was done is counted in the catalogue's notes.
     """
     name, pictured = collection.name, collection.pictured.tolist()
     items: dict[str, list[int]] = {}
@@ -194,10 +193,7 @@ def category_texts(tree: CategoryTree, nodes: Iterable[int], form: CategoryText 
 
 
 def nodes_on_paths(catalogue: Catalogue) -> tuple[np.ndarray, np.ndarray]:
-    """(n + 1,) starts and nodes: product i is on or below ``nodes[start[i]:start[i + 1]]``, ascending, each once.
-
-    Ascending is from the root on where a product has one path, since parents have smaller numbers.
-    """
+    """(n + 1,) starts and nodes: product i is on or below ``nodes[start[i]:start[i + 1]]``, ascending, each once."""
     size, n = max(1, len(catalogue.tree)), len(catalogue)
     lineage = catalogue.tree.lineage[catalogue.places]
     product = np.repeat(np.arange(n), np.diff(catalogue.place_start))[:, None]
@@ -216,10 +212,7 @@ _DRAW = int(keys_of(["category of a product"])[0])
 
 
 def targets_of(catalogue: Catalogue, setting: str, seed: int = 0, epoch: int | None = None) -> np.ndarray:
-    """(n,) int64: the node that ``setting`` pairs each product with, -1 for one without a category.
-
-    A draw belongs to the seed, the epoch and the product's id: it is the same in a split and in any order.
-    """
+    """(n,) int64: the node that ``setting`` gives each product by seed, epoch and its id; -1 without a category."""
     if setting not in SETTINGS:
         raise UnknownNameError("setting", setting, SETTINGS)
     found = catalogue.place.copy()
@@ -267,8 +260,7 @@ class Judged:
 def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", seed: int = 0) -> Judged:
     """Return the query categories of ``setting`` and the products relevant to each.
 
-    Products without a category are no candidates. A product that is relevant to no query category stays a candidate
-    and is no query itself.
+    A product that is relevant to no query category stays a candidate; one without a category is none.
     """
     labels = targets_of(catalogue, setting, seed)
     products = np.flatnonzero(labels >= 0)
@@ -287,7 +279,7 @@ def judge(catalogue: Catalogue, setting: str, relevance: Relevance = "label", se
     answered = truth.i2t.counts > 0
     if not answered.all():
         answered.flags.writeable = False
-        truth = replace(truth, asked={"i2t": answered})
+        truth = replace(truth, evaluated={"i2t": answered})
     left = len(catalogue) - len(products)
     return Judged(queries, products, truth, labels[products], setting, relevance, seed, left)
 
@@ -299,7 +291,6 @@ class GivenSplit(Options):
     """The splits that the dataset came with."""
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], str]:
-        """Return the split of every product, and how it was made."""
         return list(catalogue.splits), ""
 
 
@@ -335,11 +326,7 @@ class ProductSplit(GivenSplit):
 
 
 class CategorySplit(GivenSplit):
-    """A share of the categories held out of all splits but ``test``, on top of the splits there are.
-
-    Products on or below a held-out category go from all other splits to ``held-out``, so all categories below are
-    unseen too. One above stays seen as long as it has other products to train on.
-    """
+    """A share of the categories held out: products on or below them go from all splits but ``test`` to ``held-out``."""
 
     seed: int = 0
     setting: Literal["all", "most-general", "most-specific"] = "most-specific"  # whose are held out
@@ -411,9 +398,6 @@ def training_part(catalogue: Catalogue, *more: str) -> list[Catalogue]:
 
 
 def seen_nodes(train: Catalogue, setting: str, seed: int = 0, *, epochs: int = 0) -> np.ndarray:
-    """(nodes of the tree,) booleans: the categories that ``setting`` pairs some training product with.
-
-    A category above or below a seen one is not seen by that: its own text was in no pair.
-    """
+    """(nodes of the tree,) booleans: the categories that ``setting`` itself pairs some training product with."""
     drawn = [targets_of(train, setting, seed, epoch) for epoch in (range(epochs) if epochs else (None,))]
     return np.isin(np.arange(len(train.tree)), np.concatenate(drawn))

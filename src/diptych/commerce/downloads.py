@@ -31,7 +31,7 @@ _GIVEN_UP = 3  # images in a row that a host did not give: its others are left f
 
 
 class FetchOptions(DataSource, TargetOption):
-    """Which images are fetched, and how politely."""
+    """Options of the images that are fetched, and of the requests."""
 
     data: Path = parameter(..., "Dataset of records with addresses, or CSV of id and address.", argument=True)
     contact: str = parameter(
@@ -50,7 +50,6 @@ class FetchOptions(DataSource, TargetOption):
         return is_table and {"id", "address"} <= {*DelimitedTable(self.data, delimiter="comma").columns}
 
     def addresses(self) -> dict[str, str]:
-        """Return the address of each image that the data names and does not have, by its id."""
         from diptych.data.readers import read_collection
 
         if self.is_list:
@@ -68,7 +67,7 @@ class FetchOptions(DataSource, TargetOption):
 
 
 class Downloads(NamedTuple):
-    """How many images are there, fetched by this call and not tried yet; failures are lines of the journal."""
+    """Count images that are there, fetched by this call and not tried yet; failures are lines of the journal."""
 
     there: int
     fetched: int
@@ -76,7 +75,6 @@ class Downloads(NamedTuple):
     failures: list[dict[str, Any]]
 
     def tables(self) -> list[Table]:
-        """Return the counts, and why images did not come."""
         counts = {"there": self.there, "fetched now": self.fetched, "not tried yet": self.left}
         counts |= dict(Counter(f"failed: {one['error']}" for one in self.failures).most_common(20))
         return [Table.of("downloads", "", ("", "images"), [(name, f"{n:,}") for name, n in counts.items()])]
@@ -87,10 +85,7 @@ class Failed(Exception):
 
 
 def download(options: FetchOptions) -> Downloads:
-    """Fetch images into a folder as ``NAME.ENDING``, NAME as :func:`~diptych.data.products.picture_name` says.
-
-    Bytes are kept as they came, once they were decoded. Killed or stopped at any moment, the same call resumes.
-    """
+    """Fetch images into a folder, bytes as they came, once decoded; killed at any moment, the same call resumes."""
     folder, file, addresses = options.out, options.out / JOURNAL, options.addresses()
     check_replaceable(folder, JOURNAL)
     client = require("httpx", "downloads", "downloading").Client(
@@ -135,7 +130,6 @@ def download(options: FetchOptions) -> Downloads:
 
 
 def _image(client: Any, address: str, options: FetchOptions) -> tuple[bytes, str]:
-    """Return an image and the ending of its file."""
     import httpx
     from PIL import Image
 

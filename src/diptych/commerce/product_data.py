@@ -55,7 +55,6 @@ class SortedData(DataSource):
         return None if self.taxonomy is None else read_taxonomy(self.taxonomy, self.taxonomy_format)
 
     def catalogue(self) -> Catalogue:
-        """Read the products with their tree, in the splits that they came with."""
         return catalogue_of(self.collection(), tree=self.tree(), unknown=self.unknown)
 
 
@@ -70,7 +69,6 @@ class ProductData(SortedData):
     split_option: list[str] = parameter([], "KEY=VALUE for it, e.g. seed=1. Repeatable.")
 
     def catalogue(self) -> Catalogue:
-        """Read the products with their tree and splits."""
         nested: dict[str, Any] = {}  # shares.test=0.2 is a value in a table of shares
         for key, value in parse_values(self.split_option, "--split-option").items():
             name, point, part = key.partition(".")

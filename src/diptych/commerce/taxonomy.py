@@ -81,7 +81,6 @@ class CategoryTree:
         return path in self._number
 
     def node(self, path: Sequence[str]) -> int:
-        """Return the number of the node with this path."""
         return self._number[tuple(path)]
 
     def meant(self, words: str) -> list[int]:
@@ -106,11 +105,9 @@ class CategoryTree:
         return steps
 
     def text(self, node: int) -> str:
-        """Return the path as shops write it."""
         return SEPARATOR.join(self.paths[node])
 
     def describe(self) -> str:
-        """Return one line: name, version, language; nodes, roots, levels, leaves."""
         known = " ".join(filter(None, (self.name, self.version, self.language)))
         levels, roots, leaves = int(self.depth.max(initial=0)), (self.parent < 0).sum(), self.is_leaf.sum()
         noun = "level" if levels == 1 else "levels"

@@ -6,7 +6,7 @@
     class Counts(Artifact, kind="counts", recreate="diptych analyse cocos RUN"):
         objective: str
         spread: Spread                     # another dataclass
-        per_query: dict[str, np.ndarray]   # arrays are stored beside the header
+        per_query: dict[str, np.ndarray]   # arrays are stored next to the header
 
     counts.save("out")        # a folder: counts.json, arrays.npz
     counts.save("out.npz")    # one file with header and arrays
@@ -45,8 +45,10 @@ if TYPE_CHECKING:
 ARRAYS = "arrays.npz"
 _HEADER = "header"
 _ARRAY, _NUMBER = "@array", "@number"
+# Key of a field's metadata: its name on disk, where files were written before the field was renamed.
+STORED_AS = "stored_as"
+# What a word in a command can be, where it is not the artifact of that name.
 _HELD = {"RUN": ("run", "embedded_collection", "sparse", "diptych")}
-"""What a word in a command can be, where it is not the artifact of that name."""
 
 T = TypeVar("T")
 
@@ -120,7 +122,10 @@ class Artifact:
                 )
             write_json(path, header)
         elif path.suffix == ".npz":
-            write_arrays(path, {_HEADER: _bytes_of(header), **arrays})
+            import numpy as np
+
+            text = json.dumps(header, ensure_ascii=False, allow_nan=False)
+            write_arrays(path, {_HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays})
         elif self.PARTS:
             (path / self.marker()).unlink(missing_ok=True)
             for name in sorted(self.PARTS):
@@ -145,7 +150,6 @@ class Artifact:
         write_json(folder / self.marker(), header)
 
     def _encoded(self, of: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return header and arrays."""
         arrays: dict[str, np.ndarray] = {}
         content = encode(self, arrays, leave_out=self.FILES | self.PARTS)
         header = {
@@ -181,7 +185,7 @@ class Artifact:
         if path.suffix not in (".json", ".npz"):
             arrays = _folder_arrays(path, content, fix)
         with file_errors(path, fix=fix):
-            kept = {name: _hints(cls)[name].open(path / name) for name in sorted(cls.PARTS)}  # type: ignore[arg-type]
+            kept = {name: _stored_fields(cls)[name][1].open(path / name) for name in sorted(cls.PARTS)}  # type: ignore[arg-type]
             kept |= cls.read_files(path, content)
             found: Self = _decode_record(cls, content, arrays, kept)
         own = getattr(cls, "__dataclass_fields__", {}).get("folder")
@@ -251,7 +255,6 @@ def _write_arrays(folder: Path, arrays: dict[str, np.ndarray], mapped: frozenset
 
 
 def _lies_in(array: np.ndarray, folder: Path) -> bool:
-    """Return whether an array is mapped from a file of the folder."""
     file = getattr(array, "filename", None)
     return file is not None and Path(file).parent.resolve() == folder.resolve()
 
@@ -293,12 +296,6 @@ def _array_names(content: Any) -> Iterable[str]:
             yield from _array_names(value)
 
 
-def _bytes_of(header: dict[str, Any]) -> np.ndarray:
-    import numpy as np
-
-    return np.frombuffer(json.dumps(header, ensure_ascii=False, allow_nan=False).encode(), dtype=np.uint8)
-
-
 def _header_of(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
     if _HEADER not in arrays:
         raise StorageError(f"{path} holds no artifact", "check the path, or recreate it")
@@ -315,7 +312,7 @@ def encode(
         return float(value) if math.isfinite(value) else {_NUMBER: repr(float(value))}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: encode(getattr(value, field.name), arrays, _place(name, field.name))
+            _stored_name(field): encode(getattr(value, field.name), arrays, _place(name, field.name))
             for field in dataclasses.fields(value)
             if field.init and field.name not in leave_out
         }
@@ -337,6 +334,10 @@ def encode(
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{name or type(value).__name__}: a {type(value).__name__} cannot be stored")
+
+
+def _stored_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(STORED_AS, field.name))
 
 
 def _place(name: str, key: str) -> str:
@@ -405,10 +406,11 @@ def _decode_union(kinds: tuple[Any, ...], value: Any, arrays: Mapping[str, np.nd
 def _decode_record(
     kind: Any, value: Any, arrays: Mapping[str, np.ndarray], kept: Mapping[str, Any] | None = None
 ) -> Any:
-    given, hints = _of_type(value, dict), _hints(kind)
-    if unknown := given.keys() - hints.keys():
+    given, fields = _of_type(value, dict), _stored_fields(kind)
+    if unknown := given.keys() - fields.keys():
         raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-    return kind(**{key: decode(hints[key], one, arrays) for key, one in given.items()}, **(kept or {}))
+    known = ((*fields[key], one) for key, one in given.items())
+    return kind(**{name: decode(hint, one, arrays) for name, hint, one in known}, **(kept or {}))
 
 
 def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
@@ -420,12 +422,13 @@ def _decode_tuple(inner: tuple[Any, ...], value: Any, arrays: Mapping[str, np.nd
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """Return the types of a record's fields; they must be importable where the class is defined."""
+def _stored_fields(kind: Any) -> dict[str, tuple[str, Any]]:
+    """Return name on disk → name and type of a record's fields; types must be importable where the class is defined."""
     hints = typing.get_type_hints(kind)
     if dataclasses.is_dataclass(kind):
-        return {field.name: hints[field.name] for field in dataclasses.fields(kind) if field.init}
-    return {name: hints[name] for name in kind._fields}
+        fields = (field for field in dataclasses.fields(kind) if field.init)
+        return {_stored_name(field): (field.name, hints[field.name]) for field in fields}
+    return {name: (name, hints[name]) for name in kind._fields}
 
 
 def _of_type(value: Any, kind: type[T]) -> T:

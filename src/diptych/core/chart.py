@@ -25,14 +25,14 @@ class Series:
         name: of the legend; empty: not in it.
         y: values; None leaves a gap.
         x: their positions, rising; without them they belong to the chart's categories.
-        low: lower ends of intervals, beside ``y``.
+        low: lower ends of intervals, as many as ``y``.
         high: upper ends.
         mark: ``step`` holds each value up to the next position, ``dash`` is a short line across a category, ``level``
             a dotted line through the whole chart at ``y[0]``, or at ``x[0]`` where there is an ``x``.
         colour: a name of the palette; empty: the next one.
         texts: written at the marks.
         pale: in the background.
-        quiet: whether the intervals of a line stand in the data table alone.
+        quiet: whether the intervals of a line are in the data table only.
     """
 
     name: str

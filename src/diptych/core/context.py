@@ -55,6 +55,11 @@ def report_to(reporter: Reporter | None) -> Iterator[None]:
         _reporter.reset(token)
 
 
+def reporting() -> bool:
+    """Return whether progress is shown already."""
+    return _reporter.get() is not None
+
+
 @contextmanager
 def task(description: str, total: int | None = None, unit: str = "", done: int = 0) -> Iterator[Task]:
     """Show a bar of ``total`` units, of which ``done`` were finished by an earlier call."""
@@ -80,9 +85,9 @@ def track(items: Iterable[T], description: str, total: int | None = None, unit: 
 
 
 @contextmanager
-def stop_when(asked: Callable[[], bool]) -> Iterator[None]:
-    """Let work inside the block end at its next safe point once ``asked()`` is true."""
-    token = _stop.set(_stop.get() if asked is stopping else asked)
+def stop_when(condition: Callable[[], bool]) -> Iterator[None]:
+    """Let work inside the block end at its next safe point once ``condition()`` is true."""
+    token = _stop.set(_stop.get() if condition is stopping else condition)
     try:
         yield
     finally:
@@ -91,11 +96,11 @@ def stop_when(asked: Callable[[], bool]) -> Iterator[None]:
 
 def stopping() -> bool:
     """Return whether work should end at its next safe point."""
-    asked = _stop.get()
-    return asked is not None and asked()
+    condition = _stop.get()
+    return condition is not None and condition()
 
 
 def check_stop(done: str = "stopped; what is finished is kept", fix: str = RESUME) -> None:
-    """Raise :class:`Interrupted` where a stop was asked for; call it where everything reported is on disk."""
+    """Raise :class:`Interrupted` where a stop was requested; call it where everything reported is on disk."""
     if stopping():
         raise Interrupted(done, fix)

@@ -2,7 +2,7 @@
 
 Where thousands of rows need a draw each, and a row's draw must not depend on its neighbours, a hash of
 (seed, epoch, row, …) is the draw. Where one thing needs several draws in turn, :class:`Draws` is a stream of
-them that belongs to its keys alone.
+them that belongs to its keys only.
 """
 
 from __future__ import annotations
@@ -87,11 +87,9 @@ class Draws:
         return (self._next() >> 11) * limit >> 53
 
     def choice(self, items: Sequence[T]) -> T:
-        """One of ``items``, each as likely."""
         return items[self.below(len(items))]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """All of ``items`` in an order drawn among all orders."""
         order = list(items)
         for last in range(len(order) - 1, 0, -1):
             other = self.below(last + 1)

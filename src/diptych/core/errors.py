@@ -1,14 +1,14 @@
-"""The exceptions a person can meet, each with the way out.
+"""The exceptions a user can meet, each with its fix.
 
 ::
 
     DiptychError                 something went wrong; exit code 1
-    ├── UsageError               what was asked for cannot be; exit code 2
+    ├── UsageError               the request is impossible; exit code 2
     │   ├── UnknownNameError     a name that no registry, split or key holds
     │   ├── RecipeError          a recipe with an unknown key or an impossible value
     │   └── MissingExtraError    an optional library that is not installed
     ├── DataError                a collection or one of its items is not as it should be
-    │   ├── ImageError           one picture cannot be read (names the picture)
+    │   ├── ImageError           one image cannot be read (names the image)
     │   └── CaptionError         one caption cannot be used (names the caption)
     ├── NumericalError           NaN or infinity where a number was needed
     ├── MismatchError            two things that do not belong together (fingerprints, widths)
@@ -24,8 +24,8 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+# Names that a hint lists; of more it lists the nearest.
 MOST_NAMES = 24
-"""Names that a hint lists; of more it lists the nearest."""
 
 
 class DiptychError(Exception):
@@ -48,7 +48,7 @@ class DiptychError(Exception):
 
 
 class UsageError(DiptychError):
-    """What was asked for cannot be done as asked."""
+    """Raised where a request is impossible as it was made."""
 
     exit_code = 2
 
@@ -105,7 +105,7 @@ class DataError(DiptychError):
 
 
 class ImageError(DataError):
-    """One picture that cannot be read; the message names it."""
+    """One image that cannot be read; the message names it."""
 
 
 class CaptionError(DataError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _LIBRARIES = {
     "datasets": "datasets",
     "downloads": "httpx",
     "language": "nltk wn",
+    "notebook": "pandas",
 }
 EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries.split()}
 """The extra that installs each optional library, by the name it is imported by."""
@@ -47,10 +49,13 @@ def missing_library(error: ModuleNotFoundError, purpose: str) -> Exception:
     return MissingExtraError(library, EXTRA_OF[library], purpose) if library in EXTRA_OF else error
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, moved: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are used.
 
     They are those that it imports for type checkers, ``from MODULE import NAME as NAME``: it names them once.
+    ``moved`` says where names are now that the package had: they still work, with a warning.
     """
     content = vars(sys.modules[package])
     source = Path(content["__file__"]).read_text(encoding="utf-8")
@@ -59,12 +64,19 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     content["__all__"] = [*home_of]
 
     def get(name: str) -> Any:
+        if moved is not None and name in moved:
+            words = f"{package}.{name} is {moved[name]}.{name}; the old name will be removed"
+            warnings.warn(words, DeprecationWarning, stacklevel=2)
+            return getattr(importlib.import_module(moved[name]), name)
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if home_of[name] == package:
+            content[name] = importlib.import_module(f"{package}.{name}")
+            return content[name]
         try:
             content[name] = getattr(importlib.import_module(home_of[name]), name)
         except ModuleNotFoundError as error:
             raise missing_library(error, f"{package}.{name}") from None
         return content[name]
 
-    return get, lambda: sorted({*content, *home_of})
+    return get, lambda: sorted(home_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import glob
 import json
 import os
 import re
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 _NAME_BYTES = 100
 
+# What safetensors writes to before it renames.
 _TENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
-"""What safetensors writes to before it renames."""
 
 
 def cache_root() -> Path:
@@ -36,7 +37,6 @@ def cache_root() -> Path:
 
 
 def storage_error(target: Path, error: OSError) -> StorageError:
-    """Return the error of a failed write, with what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         fix = "free some space and resume; the old version is intact"
     else:
@@ -142,7 +142,6 @@ def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = 
 
 
 def _is_leftover(path: Path) -> bool:
-    """Return whether a kill inside this module left the path."""
     return path.name.startswith(".") and (path.name.endswith(".tmp") or bool(_TENSORS.fullmatch(path.name)))
 
 
@@ -163,7 +162,7 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
 
 
 def recover_folder(target: Path | str) -> None:
-    """Repair what a kill inside :func:`atomic_folder` can leave beside ``target``: restore the old version
+    """Repair what a kill inside :func:`atomic_folder` can leave next to ``target``: restore the old version
     where the new one has not taken its name, remove half-written ones that no process is filling."""
     target = Path(os.path.abspath(target))
     old = target.parent / f".{target.name}.old"
@@ -173,7 +172,7 @@ def recover_folder(target: Path | str) -> None:
         else:
             os.rename(old, target)
             sync(target.parent)
-    for leftover in target.parent.glob(f".{_escaped(target.name)}.*.tmp"):
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
         _remove_unused(leftover)
 
 
@@ -193,11 +192,6 @@ def _remove_unused(leftover: Path) -> None:
             shutil.rmtree(leftover, ignore_errors=True)
     except BlockingIOError:
         pass  # another process is filling it
-
-
-def _escaped(name: str) -> str:
-    """Escape a name for ``glob``."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def safe_name(text: str) -> str:
@@ -240,13 +234,11 @@ def create_array(path: Path | str, dtype: str, shape: tuple[int, ...]) -> np.nda
 
 
 def write_bytes(target: Path | str, content: bytes) -> None:
-    """Write ``content`` atomically."""
     with atomic_path(target) as temporary, open(temporary, "wb") as handle:
         handle.write(content)
 
 
 def write_text(target: Path | str, content: str) -> None:
-    """Write ``content`` atomically as UTF-8."""
     write_bytes(target, content.encode())
 
 
@@ -260,7 +252,6 @@ def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequenc
 
 
 def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table as :func:`write_csv` does, into an open file."""
     table = csv.writer(handle, lineterminator="\n")
     table.writerow([_inert(name) for name in columns])
     for row in rows:

@@ -13,12 +13,19 @@ from diptych.core.reading import open_regular
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
+# What a text from elsewhere may hold, half a character, counts like any other.
 _HALVES = "surrogatepass"
-"""What a text from elsewhere may hold, half a character, counts like any other."""
 
 
-def _hasher() -> Any:
-    return hashlib.blake2b(digest_size=_DIGEST_BYTES)
+def _digest(pieces: Iterable[Any]) -> str:
+    hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def fingerprint(*values: Any) -> str:
@@ -26,16 +33,13 @@ def fingerprint(*values: Any) -> str:
 
     An iterator counts as the list of what it gives; it is gone through and never held.
     """
-    hasher = _hasher()
-    for value in values:
-        if isinstance(value, Iterator):
-            _update_list(hasher, value)
-        else:
-            hasher.update(
-                json.dumps(value, sort_keys=True, ensure_ascii=False, default=str).encode(errors=_HALVES)
-            )
-        hasher.update(b"\0")
-    return str(hasher.hexdigest())
+
+    def pieces() -> Iterator[str]:
+        for value in values:
+            yield from _list_pieces(value) if isinstance(value, Iterator) else (_json(value),)
+            yield "\0"
+
+    return _digest(piece.encode(errors=_HALVES) for piece in pieces())
 
 
 def fingerprint_lists(*lists: Iterable[Any]) -> str:
@@ -43,34 +47,30 @@ def fingerprint_lists(*lists: Iterable[Any]) -> str:
     return fingerprint(*map(iter, lists))
 
 
-def _update_list(hasher: Any, values: Iterator[Any]) -> None:
-    hasher.update(b"[")
-    comma = ""
+def _list_pieces(values: Iterator[Any]) -> Iterator[str]:
+    before = "["
     while block := list(islice(values, _BLOCK)):
-        text = json.dumps(block, sort_keys=True, ensure_ascii=False, default=str)
-        hasher.update((comma + text[1:-1]).encode(errors=_HALVES))
-        comma = ", "
-    hasher.update(b"]")
+        yield before + _json(block)[1:-1]
+        before = ", "
+    yield "[]" if before == "[" else "]"
 
 
 def fingerprint_bytes(content: bytes) -> str:
-    """Fingerprint of bytes: that of a file which holds them."""
-    hasher = _hasher()
-    hasher.update(content)
-    return str(hasher.hexdigest())
+    return _digest([content])
 
 
 def fingerprint_arrays(arrays: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:
     """Fingerprint of named arrays (NumPy or CPU tensors): names, types, shapes and bytes."""
     import numpy as np
 
-    hasher = _hasher()
-    items = arrays.items() if isinstance(arrays, Mapping) else arrays
-    for name, array in sorted(items, key=lambda item: item[0]):
-        array = np.ascontiguousarray(array)
-        hasher.update(f"{name}:{array.dtype.str}:{array.shape}\0".encode())
-        hasher.update(array.view(np.uint8).reshape(-1).data)
-    return str(hasher.hexdigest())
+    def pieces() -> Iterator[Any]:
+        items = arrays.items() if isinstance(arrays, Mapping) else arrays
+        for name, array in sorted(items, key=lambda item: item[0]):
+            array = np.ascontiguousarray(array)
+            yield f"{name}:{array.dtype.str}:{array.shape}\0".encode()
+            yield array.view(np.uint8).reshape(-1).data
+
+    return _digest(pieces())
 
 
 def fingerprint_file(path: Path | str) -> str:
@@ -80,8 +80,4 @@ def fingerprint_file(path: Path | str) -> str:
 
 
 def fingerprint_stream(handle: BinaryIO) -> str:
-    """Fingerprint of what is left in an open file, read in blocks."""
-    hasher = _hasher()
-    while block := handle.read(1 << 20):
-        hasher.update(block)
-    return str(hasher.hexdigest())
+    return _digest(iter(lambda: handle.read(1 << 20), b""))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from diptych.core.artifact import Artifact
-from diptych.core.context import RESUME, stopping, task
+from diptych.core.context import RESUME, task
 from diptych.core.errors import Interrupted, MismatchError, StorageError
 from diptych.core.files import check_replaceable, safe_name
 from diptych.core.fingerprint import fingerprint
@@ -47,7 +47,6 @@ class Job(Generic[U]):
     suffix: str = ".npz"
 
     def path(self, key: str) -> Path:
-        """Return where a unit is kept."""
         return self.folder / _UNITS / f"{safe_name(key)}{self.suffix}"
 
     def get(self, key: str, state: Any = None) -> U | None:
@@ -78,7 +77,7 @@ class Job(Generic[U]):
             states: key → JSON-able values that a unit depends on besides the header.
 
         Raises:
-            Interrupted: a stop was asked for; finished units are kept.
+            Interrupted: a stop was requested; finished units are kept.
             MismatchError: the folder holds another job.
         """
         states = states or {}
@@ -89,17 +88,14 @@ class Job(Generic[U]):
             tasks = [_Task(self.path(key), units[key], fingerprint(states.get(key)), key) for key in todo]
             with task(self.noun, len(units), self.noun, len(units) - len(todo)) as bar:
                 finished = 0
-                for key in in_processes(
-                    tasks, _Save(work, setup), processes, _set_up if setup else None, (setup, setup_args)
-                ):
+                for key in in_processes(tasks, _Save(work), processes, setup, setup_args):
                     bar.advance(1, key)
                     finished += 1
-        if finished < len(todo) or (stopping() and todo and finished < len(todo)):
+        if finished < len(todo):
             kept = len(units) - len(todo) + finished
             raise Interrupted(f"stopped: {kept:,} of {len(units):,} {self.noun} are kept", RESUME)
 
     def _claim(self) -> None:
-        """Write the header, or see that the folder holds the same one."""
         path = self.folder / self.header.marker()
         if not path.exists():
             self.header.save(path)
@@ -124,10 +120,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Save:
-    """Runs one unit and saves it where it ran."""
-
     work: Callable[..., Artifact]
-    setup: Callable[..., Any] | None
 
     def __call__(self, *arguments: Any) -> str:
         *made, one = arguments
@@ -135,17 +128,13 @@ class _Save:
         return str(one.key)
 
 
-def _set_up(setup: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return setup(*arguments)
-
-
-def differences(there: Any, asked: Any) -> Iterator[str]:
-    """Yield ``name THERE, asked for ASKED`` of each field in which two dataclasses differ."""
+def differences(there: Any, requested: Any) -> Iterator[str]:
+    """Yield ``name THERE, requested REQUESTED`` of each field in which two dataclasses differ."""
     for name in (name for name, field in there.__dataclass_fields__.items() if field.compare):
-        first, second = getattr(there, name), getattr(asked, name)
+        first, second = getattr(there, name), getattr(requested, name)
         if isinstance(first, Mapping) and isinstance(second, Mapping):
             for key in dict.fromkeys([*first, *second]):
                 if first.get(key) != second.get(key):
-                    yield f"{name}.{key} {first.get(key)!r}, asked for {second.get(key)!r}"
+                    yield f"{name}.{key} {first.get(key)!r}, requested {second.get(key)!r}"
         elif first != second:
-            yield f"{name} {first!r}, asked for {second!r}"
+            yield f"{name} {first!r}, requested {second!r}"

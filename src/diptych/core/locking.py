@@ -83,7 +83,7 @@ def exclusive_folder(folder: Path | str, marker: str | None = None) -> Iterator[
 def taking_turns(target: Path | str) -> Iterator[None]:
     """Wait until no other process creates ``target`` (a file or folder of the cache), then run the block.
 
-    The lock is a file beside it, for ``target`` itself is replaced as a whole.
+    The lock is a file next to it, because ``target`` itself is replaced as a whole.
     """
     try:
         import fcntl

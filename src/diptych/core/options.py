@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,7 +19,7 @@ from diptych.core.errors import DiptychError, UsageError, nearest
 class Options(BaseModel):
     """Values with types and bounds: unknown keys are refused, and no value changes later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     @classmethod
     def read(cls, values: Any, name: str, error: type[DiptychError] = UsageError, fix: str = "") -> Self:
@@ -62,7 +62,6 @@ def parse_values(given: Iterable[str] | None, flag: str) -> dict[str, Any]:
 
 
 def flags_of(key: str, field: Any) -> list[str]:
-    """Return the names that a field has as an option of a command."""
     return (field.json_schema_extra or {}).get("flags") or [f"--{key.rstrip('_').replace('_', '-')}"]
 
 
@@ -116,10 +115,6 @@ def _known_keys(path: tuple[int | str, ...], values: Any, model: type[BaseModel]
         candidates = (annotation, *getattr(annotation, "__args__", ()))
         kinds = [kind for kind in candidates if isinstance(kind, type) and issubclass(kind, BaseModel)]
         given = values.get("kind") if isinstance(values, dict) else None
-        model = next((kind for kind in kinds if _default_kind(kind) == given), kinds[0])
+        named = {getattr(kind.model_fields.get("kind"), "default", None): kind for kind in reversed(kinds)}
+        model = named.get(given, kinds[0])
     return sorted(model.model_fields)
-
-
-def _default_kind(section: type[BaseModel]) -> Any:
-    field = section.model_fields.get("kind")
-    return None if field is None else field.default

@@ -83,7 +83,7 @@ def in_processes(
                             future.cancel()
             except BaseException:
                 stop.set()
-                pool.shutdown(cancel_futures=True)  # nobody writes any more when the folder is given back
+                pool.shutdown(cancel_futures=True)  # no worker writes any more when the lock is released
                 raise
     except BrokenProcessPool:
         raise DiptychError(
@@ -104,7 +104,6 @@ def _without_main() -> Iterator[None]:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -120,7 +119,6 @@ def _begin(
     stop: Event,
     keep_memory: bool,
 ) -> None:
-    """Prepare a worker."""
     global _made, _work, _event
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,6 +1,6 @@
 """Read files that may be wrong: bounded in bytes, and every fault is one error that names the file.
 
-A file from elsewhere, or a damaged one of ours, can be missing, a folder, a loop of links, a device without
+An untrusted file, or a corrupt one of ours, can be missing, a folder, a loop of links, a device without
 end, larger than the memory, packed a thousand times over, nested without end, cut short, or hold numbers,
 shapes and types that no writer makes. Who reads through this module need not know the ways::
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Larger texts and JSON files (2 GiB) are not read whole.
 MAX_TEXT_BYTES = 1 << 31
-"""Larger texts and JSON files (2 GiB) are not read whole."""
 
+# Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory.
 MAX_LINE_BYTES = 1 << 22
-"""Longer lines (4 MiB) are refused: what unpacks to one endless line must not fill the memory."""
 
+# Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times.
 MAX_RATIO = 100
-"""Bytes that one packed byte may become; text is packed 4 to 30 times, a bomb about 1,000 times."""
 
+# Texts that unpack to less (16 MiB) may be packed as tightly as they like.
 MIN_UNPACKED_BYTES = 1 << 24
-"""Texts that unpack to less (16 MiB) may be packed as tightly as they like."""
 
+# The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong.
 MIN_ARRAY_BYTES = 1 << 28
-"""The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong."""
 
 _REASON_LENGTH = 200
 
@@ -118,7 +118,6 @@ def opening(fix: str = "", error: type[DiptychError] = StorageError) -> Callable
 
 
 def _refusal(wrong: OSError, path: Path | str, fix: str) -> tuple[str, str]:
-    """Return message and fix for a file that the system does not give."""
     path = wrong.filename if isinstance(wrong.filename, str | Path) else path
     if wrong.errno is None:  # of a library that reads the content
         return f"{path} is corrupt: {_reason(wrong)}", fix
@@ -170,14 +169,24 @@ class _Packed:
         return self._packed.read(size)
 
 
-class _Bounded(io.RawIOBase):
-    """An unpacked stream that ends in an error after ``limit`` bytes; closes the packed file with itself."""
+class _Stream(io.RawIOBase):
+    """A stream that closes the file behind it with itself."""
 
-    def __init__(self, unpacked: Any, packed: BinaryIO, limit: int) -> None:
-        self._unpacked, self._packed, self._limit, self._read = unpacked, packed, limit, 0
+    _file: BinaryIO
 
     def readable(self) -> bool:
         return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Bounded(_Stream):
+    """An unpacked stream that ends in an error after ``limit`` bytes."""
+
+    def __init__(self, unpacked: Any, packed: BinaryIO, limit: int) -> None:
+        self._unpacked, self._file, self._limit, self._read = unpacked, packed, limit, 0
 
     def readinto(self, buffer: Any) -> int:
         count: int = self._unpacked.readinto(buffer)
@@ -185,10 +194,6 @@ class _Bounded(io.RawIOBase):
         if self._read > self._limit:
             raise _OverpackedError(f"unpacks to more than {self._limit:,} bytes")
         return count
-
-    def close(self) -> None:
-        self._packed.close()
-        super().close()
 
 
 def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
@@ -207,27 +212,20 @@ def open_bytes(path: Path | str, gzipped: bool | None = None) -> BinaryIO:
     return io.BufferedReader(_Bounded(unpacked, packed, limit), 1 << 17)
 
 
-class _Lines(io.RawIOBase):
+class _Lines(_Stream):
     """A stream that ends in an error where a line is too long, before it fills the memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._since = stream, 0
-
-    def readable(self) -> bool:
-        return True
+        self._file, self._since = stream, 0
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._stream.read(len(buffer))
+        piece = self._file.read(len(buffer))
         buffer[: len(piece)] = piece
         end = piece.rfind(b"\n")
         self._since = self._since + len(piece) if end < 0 else len(piece) - end - 1
         if self._since > MAX_LINE_BYTES:
             raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
         return len(piece)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 @contextmanager
@@ -395,7 +393,6 @@ def read_log(
 
 
 def read_toml(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> dict[str, Any]:
-    """Read a TOML file."""
     import tomllib
 
     text = read_text(path, error=error, fix=fix)
@@ -422,11 +419,11 @@ def read_arrays(
         zipfile.ZipFile(handle) as archive,
     ):
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-        wanted = {name: members[name] for name in (members if names is None else names)}
+        chosen = {name: members[name] for name in (members if names is None else names)}
         limit = max(MIN_ARRAY_BYTES, MAX_RATIO * os.fstat(handle.fileno()).st_size)
-        if sum(member.file_size for member in wanted.values()) > limit:
+        if sum(member.file_size for member in chosen.values()) > limit:
             raise _OverpackedError(f"unpacks to more than {limit:,} bytes")
-        for name, member in wanted.items():
+        for name, member in chosen.items():
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"{name} is packed in a way that NumPy does not write")
             with archive.open(member) as opened:
@@ -515,8 +512,10 @@ def _check_form(
     fits = dtype is None or array.dtype == np.dtype(dtype)
     if shape is not None:
         fits = fits and len(shape) == array.ndim
-        fits = fits and all(wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=False))
+        fits = fits and all(
+            expected in (None, got) for expected, got in zip(shape, array.shape, strict=False)
+        )
     if not fits or not (array.flags.aligned and (shape is None or array.flags.c_contiguous)):
         lengths = "" if shape is None else f" {tuple('any' if n is None else n for n in shape)}"
-        wanted = f"{'any type' if dtype is None else np.dtype(dtype)}{lengths}"
-        raise error(f"{path}: {wanted} expected, got {array.dtype} {array.shape}", fix or "recreate it")
+        expected = f"{'any type' if dtype is None else np.dtype(dtype)}{lengths}"
+        raise error(f"{path}: {expected} expected, got {array.dtype} {array.shape}", fix or "recreate it")

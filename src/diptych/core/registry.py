@@ -34,11 +34,11 @@ def plug_ins(*groups: str) -> Iterator[tuple[str, Any]]:
 
 
 class Declared(Protocol):
-    """What a registry asks of its members: a name and one line of what it is."""
+    """The protocol of a registry's members: a name and a one-line description."""
 
     @property
     def name(self) -> str:
-        """What it is called wherever it can be named."""
+        """The name by which it is chosen."""
 
     @property
     def description(self) -> str:
@@ -81,7 +81,6 @@ class Registry(Generic[T]):
         self._complete = True
 
     def get(self, name: str) -> T:
-        """The member called ``name``."""
         self._discover()
         try:
             return self._members[name]
@@ -89,7 +88,6 @@ class Registry(Generic[T]):
             raise UnknownNameError(self.kind, name, self._members) from None
 
     def names(self) -> list[str]:
-        """All names, sorted."""
         self._discover()
         return sorted(self._members)
 

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from diptych.core.files import write_rows
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Console, ConsoleOptions
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -26,7 +27,6 @@ _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 
 def harmless(text: str) -> str:
-    """Show what a terminal would obey."""
     return _ACTING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -77,7 +77,6 @@ class Cell:
 
     @property
     def line(self) -> str:
-        """Text and note in one line."""
         return f"{self.text} ({self.note})" if self.note else self.text
 
 
@@ -112,21 +111,18 @@ class Table:
 
     @property
     def texts(self) -> list[tuple[str, ...]]:
-        """The cells' texts, row by row."""
         return [tuple(cell.text for cell in row) for row in self.rows]
 
     @property
     def narrow(self) -> bool:
-        """Whether it would be lost in the width of a page."""
         return len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
 
     @property
     def starts(self) -> list[int]:
-        """The columns that begin a group."""
         return list(accumulate(span for _, span in self.groups))[:-1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
-        """Fit the terminal: notes beside their numbers, or below them, or the columns in several tables."""
+        """Fit the terminal: notes next to their numbers, or below them, or the columns in several tables."""
         from rich.text import Text
 
         parts = [list(range(len(self.columns)))]
@@ -156,7 +152,6 @@ class Table:
 
     @property
     def _numbers(self) -> list[int]:
-        """The columns that hold numbers alone."""
         return [
             place
             for place in range(len(self.columns))
@@ -183,7 +178,6 @@ class Table:
         return table
 
     def _head(self, place: int) -> str:
-        """The head of a column, below that of its group."""
         over = [text for text, span in self.groups for _ in range(span)]
         return f"{over[place]}\n{self.columns[place]}" if over and over[place] else self.columns[place]
 
@@ -227,6 +221,20 @@ class Table:
             for place, cell in enumerate(row[1:], 1)
         )
 
+    def __str__(self) -> str:
+        return rendered([self])
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def to_pandas(self) -> DataFrame:
+        """Return a pandas DataFrame: numbers in full where the table has them, else the printed texts."""
+        from diptych.core.extras import require
+
+        rows = [[cell.line if cell.value is None else cell.value for cell in row] for row in self.rows]
+        frame: DataFrame = require("pandas", "notebook", "DataFrames").DataFrame(rows, columns=self.columns)
+        return frame
+
     def csv(self) -> str:
         """Return comma-separated values; text that a spreadsheet would compute begins with an apostrophe."""
         file = io.StringIO()
@@ -254,12 +262,9 @@ class Table:
         return content
 
     def json(self) -> str:
-        """Return :meth:`content` as JSON."""
         return json.dumps(self.content(), ensure_ascii=False, allow_nan=False)
 
     def markdown(self) -> str:
-        """Return a pipe table with its caption above."""
-
         def line(cells: Iterable[str]) -> str:
             return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
@@ -283,3 +288,59 @@ def _ground(cell: Cell) -> str:
         return ""
     share = round(40 * cell.shade, 1)
     return f' style="background: color-mix(in srgb, var(--{escape(cell.colour)}) {share}%, transparent)"'
+
+
+def rendered(shown: Iterable[Table | str], width: int = 110) -> str:
+    """Return tables and lines as the terminal shows them, without colours."""
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, soft_wrap=True)
+    for one in shown:
+        console.print(one, markup=False)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().rstrip()
+
+
+class Tabular:
+    """Base of results: whatever offers tables (and charts) prints, and shows itself in a notebook.
+
+    ``print(result)`` gives the tables of the terminal, a notebook shows them as HTML with the charts, and
+    :meth:`to_pandas` gives one as a DataFrame.
+    """
+
+    drawn: ClassVar[Callable[[Any], str] | None] = None  # its charts as HTML, where what draws them is loaded
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if (
+            "tables" in cls.__dict__ and "__repr__" not in cls.__dict__
+        ):  # instead of what a dataclass would print: every array
+            cls.__repr__ = Tabular.__repr__  # type: ignore[method-assign]
+
+    def tables(self) -> Sequence[Table]:
+        """Return what is shown as tables."""
+        raise NotImplementedError
+
+    def charts(self) -> Sequence[Any]:
+        """Return what is shown as charts."""
+        return ()
+
+    def table(self, number: int = 0) -> Table:
+        """Return one of the tables, the first by default."""
+        return self.tables()[number]
+
+    def to_pandas(self, number: int = 0) -> DataFrame:
+        """Return one of the tables as a pandas DataFrame."""
+        return self.table(number).to_pandas()
+
+    def __str__(self) -> str:
+        return rendered(table for table in self.tables() if not table.folded)
+
+    def __repr__(self) -> str:
+        captions = "; ".join(f"{one.caption} ({len(one.rows)} rows)" for one in self.tables()[:3])
+        return f"<{type(self).__name__}: {captions or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        tables = [table.html() for table in self.tables() if not table.folded]
+        drawn = type(self).drawn
+        return "\n".join(tables if drawn is None else [drawn(self), *tables])

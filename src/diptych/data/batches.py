@@ -1,6 +1,6 @@
-"""Which captions and images meet in a batch.
+"""Batches: the captions and images that are trained on together.
 
-Three plans, each a pure function of ``(seed, epoch)``, so that a killed run goes on with the same
+Three plans, each a pure function of ``(seed, epoch)``, so that a killed run resumes with the same
 batches and any number of processes sees the same epoch:
 
 ``captions``
@@ -85,7 +85,6 @@ class BatchPlan:
         self._steps = -(-total // size)
 
     def __len__(self) -> int:
-        """Batches per epoch."""
         return self._steps
 
     def epoch(self, epoch: int) -> list[Batch]:

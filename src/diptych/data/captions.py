@@ -7,12 +7,12 @@ import re
 from diptych.core.errors import UsageError
 from diptych.data.collection import Collection
 
+# Names of splits in files and folders, and what they are called here.
 SPLIT_WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-"""Names of splits in files and folders, and what they are called here."""
 
 
 def split_named(name: str) -> str | None:
@@ -24,26 +24,22 @@ def split_named(name: str) -> str | None:
     return None
 
 
+# The words there are.
 CAPTION_CHOICES = "all, first, first:K, random or random:SEED"
-"""The words there are."""
 
 _WORD = re.compile(r"(?P<what>first|random)(:(?P<number>[0-9]+))?")
 
 
 def choose_captions(collection: Collection, choice: str) -> Collection:
     """Return the same images with the captions that a word names."""
-    what, number = _parsed(choice)
+    what, number = parse_caption_choice(choice)
     if what == "first":
         return collection.first_captions(1 if number is None else number)
     return collection if what == "all" else collection.random_captions(seed=number or 0)
 
 
-def check_caption_choice(choice: str) -> None:
-    """Refuse a word that :func:`choose_captions` does not know."""
-    _parsed(choice)
-
-
-def _parsed(choice: str) -> tuple[str, int | None]:
+def parse_caption_choice(choice: str) -> tuple[str, int | None]:
+    """Return a choice and its number; a word that :func:`choose_captions` does not know is refused."""
     found = _WORD.fullmatch(choice)
     if choice == "all":
         return choice, None

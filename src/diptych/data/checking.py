@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import CaptionError, DataError, UnknownNameError, UsageError
-from diptych.core.table import Table
-from diptych.data.checking_images import Pictures, Problem, Some, inspected
+from diptych.core.table import Table, Tabular
+from diptych.data.checking_images import NamedCount, Pictures, Problem, inspected
 from diptych.data.collection import Centric, Collection
 from diptych.data.known import KNOWN, Form, KnownDataset, Size, captions_text, known_by_name
 from diptych.data.readers import READERS, read_collection
@@ -19,14 +19,12 @@ from diptych.data.readers.contract import fitting
 
 _SKIP = "skip_bad_captions"
 
+# Images and captions of each split.
 Found = Mapping[str, tuple[int, int]]
-"""Images and captions of each split."""
 
 
 @dataclass(frozen=True)
 class SplitCheck:
-    """A split as it is, and what is expected of it."""
-
     split: str
     images: int  # 0 where it is not there
     captions: int
@@ -37,7 +35,6 @@ class SplitCheck:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Return it as a row of a table."""
         expected = "" if self.expected_images is None else f"{self.expected_images:,}"
         captions = f"{self.captions:,}", captions_text(self.expected_captions)
         verdict = f"{self.verdict}: {self.meaning}" if self.meaning else self.verdict
@@ -45,9 +42,7 @@ class SplitCheck:
 
 
 @dataclass(frozen=True)
-class Check:
-    """What was found in a dataset."""
-
+class Check(Tabular):
     dataset: str | None  # the known dataset that it was held against; None for any other
     reader: str
     collection: str  # what was read, in one line
@@ -55,27 +50,24 @@ class Check:
     form: str | None  # the form of splits that it was held against
     splits: tuple[SplitCheck, ...]
     pictures: Pictures | None  # None where images are not files of a folder
-    without_captions: Some  # images that no caption describes
-    repeated: Some  # captions that an image has twice
-    shared: Some  # captions whose very words also describe another image
+    without_captions: NamedCount  # images that no caption describes
+    repeated: NamedCount  # captions that an image has twice
+    shared: NamedCount  # captions whose very words also describe another image
     notes: tuple[str, ...]
     problems: tuple[Problem, ...]
 
     @property
     def complete(self) -> bool:
-        """Return whether nothing has to be put right."""
         return not self.problems
 
     @property
     def verdict(self) -> str:
-        """Return one line."""
         if self.complete:
             return "complete: nothing has to be done"
         count = len(self.problems)
         return f"not complete: {count} {'thing has' if count == 1 else 'things have'} to be put right"
 
     def tables(self) -> list[Table]:
-        """Return the splits, and what was counted besides."""
         title = f"splits, held against {self.form}" if self.form else "splits"
         columns = ("split", "images", "expected", "captions", "expected captions", "verdict")
         counts = [
@@ -91,7 +83,6 @@ class Check:
 
 
 def _held_against(found: Found, form: Form | None) -> list[SplitCheck]:
-    """Return each split of ``found`` and of ``form``; the form's order first."""
     sizes: Mapping[str, Size] = {} if form is None else form.sizes
     return [_one(split, found.get(split), sizes.get(split), form) for split in {**sizes, **found}]
 
@@ -127,7 +118,6 @@ def _nearest_form(known: KnownDataset | None, found: Found, split: str | None) -
 
 
 def _size_problems(splits: Sequence[SplitCheck], form: Form, known: KnownDataset) -> Iterator[Problem]:
-    """Yield what is wrong with the splits of a form that binds."""
     show = f"diptych data show {known.name} lists the"
     for one in splits:
         captions = captions_text(one.expected_captions)
@@ -146,7 +136,7 @@ def _size_problems(splits: Sequence[SplitCheck], form: Form, known: KnownDataset
             yield Problem(what, f"{show} splits in use")
 
 
-def _same_captions(collection: Collection) -> tuple[Some, Some]:
+def _same_captions(collection: Collection) -> tuple[NamedCount, NamedCount]:
     """Return captions that repeat an earlier one of their image, and captions that another image has too.
 
     Texts are compared by 64-bit hashes of their words in lower case, so a million of them are a few
@@ -166,7 +156,9 @@ def _same_captions(collection: Collection) -> tuple[Some, Some]:
     shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
     ids = collection.caption_ids
     repeated = np.sort(order[again])
-    return Some.of(ids[row] for row in repeated.tolist()), Some.of(ids[row] for row in shared.tolist())
+    return NamedCount.of(ids[row] for row in repeated.tolist()), NamedCount.of(
+        ids[row] for row in shared.tolist()
+    )
 
 
 def check_dataset(
@@ -214,7 +206,6 @@ def check_collection(
     workers: int | None = None,
     problems: Sequence[Problem] = (),
 ) -> Check:
-    """Check what was read already; arguments as in :func:`check_dataset`."""
     found, notes = list(problems), list(collection.notes)
     names, captions = np.asarray(collection.splits, dtype=object), collection.captions_per_image
     sizes = {name: (n, int(captions[names == name].sum())) for name, n in collection.split_sizes.items()}
@@ -264,7 +255,7 @@ def check_collection(
         form=None if form is None else form.name,
         splits=splits,
         pictures=pictures,
-        without_captions=Some.of(part.image_ids[row] for row in without),
+        without_captions=NamedCount.of(part.image_ids[row] for row in without),
         repeated=repeated,
         shared=shared,
         notes=tuple(notes),

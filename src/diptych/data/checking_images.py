@@ -28,25 +28,22 @@ def _printable(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Some:
-    """How many there are, and the first few by name, printable."""
+class NamedCount:
+    """A count, and the first few by name, printable."""
 
     count: int = 0
     first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Some:
-        """Return all of ``names``."""
+    def of(cls, names: Iterable[str]) -> NamedCount:
         rest = iter(names)
         first = tuple(map(_printable, islice(rest, _FIRST)))
         return cls(len(first) + sum(1 for _ in rest), first)
 
     def listed(self) -> str:
-        """Return the first ones, with … where there are more."""
         return ", ".join(self.first) + (", …" if self.count > len(self.first) else "")
 
     def row(self, what: str) -> tuple[str, str, str]:
-        """Return them as a row of a table."""
         return what, f"{self.count:,}", self.listed()
 
 
@@ -56,14 +53,15 @@ class Pictures:
 
     folder: str
     expected: int  # how many images the captions refer to
-    missing: Some  # those of them that are not there
+    missing: NamedCount  # those of them that are not there
     missing_by_folder: Mapping[str, tuple[int, int]]  # how many of how many, of folders that miss some
-    unused: Some  # images there that no caption refers to
-    empty: Some | None = None  # files of no bytes; None where they were not looked at
-    corrupt: Some | None = None  # other files that cannot be decoded; None where they were not looked at
+    unused: NamedCount  # images there that no caption refers to
+    empty: NamedCount | None = None  # files of no bytes; None where they were not looked at
+    corrupt: NamedCount | None = (
+        None  # other files that cannot be decoded; None where they were not looked at
+    )
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return it as rows of a table."""
         there = f"{self.expected - self.missing.count:,} of {self.expected:,}"
         rows = [(f"pictures in {self.folder}", there, self.missing.listed())]
         folders = list(self.missing_by_folder.items())
@@ -108,7 +106,6 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def scan(root: Path, names: Sequence[str]) -> Scan:
-    """Look for ``names`` below ``root``, in one walk."""
     plain = [str(PurePosixPath(one)) if "/" in one or "\\" in one else one for one in names]
     found: set[str] = set()
     unused, archives, expected = [], [], set(plain)
@@ -182,7 +179,7 @@ def inspected(
 ) -> tuple[Pictures | None, list[Problem]]:
     """Look for the images of ``rows``, decode them where that is chosen, and return what has to be put right.
 
-    Returns no pictures where they are not files of a folder; items without an image are not counted.
+    Returns no images where they are not files of a folder; items without an image are not counted.
     """
     source, pictures, problems = collection.source, None, list[Problem]()
     present = rows = rows[collection.pictured[rows]]
@@ -199,7 +196,9 @@ def inspected(
             for some in (missing, (names[row] for row in rows.tolist()))
         )
         by_folder = {folder: (count, whole[folder]) for folder, count in sorted(lost.items())}
-        pictures = Pictures(str(root), len(rows), Some.of(missing), by_folder, Some.of(walked.unused))
+        pictures = Pictures(
+            str(root), len(rows), NamedCount.of(missing), by_folder, NamedCount.of(walked.unused)
+        )
         if missing:
             fix = _where_they_are(root, missing, walked.unused)
             if not fix and walked.archives:
@@ -214,8 +213,8 @@ def inspected(
     if decode and collection.holds == "pictures":
         empty, corrupt = _decoded(collection, present.tolist(), workers)
         if pictures is not None:
-            broken = Some.of(name for name, _ in corrupt)
-            pictures = replace(pictures, empty=Some.of(empty), corrupt=broken)
+            broken = NamedCount.of(name for name, _ in corrupt)
+            pictures = replace(pictures, empty=NamedCount.of(empty), corrupt=broken)
         if empty or corrupt:
             first = corrupt[0][1] if corrupt else f"{empty[0]} is empty (0 bytes)"
             what = f"{len(empty) + len(corrupt):,} pictures cannot be read, {len(empty):,} of them are empty files"

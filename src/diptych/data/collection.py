@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 _JPEGS = "*.[jJ][pP][gG]"
 _BLOCK = 1 << 16
 
+# What the images of a collection show.
 Centric = Literal["scene", "object"]
-"""What the pictures of a collection show."""
 
+# The split of images that their data names no split for.
 WHOLE = "all"
-"""The split of images that their data names no split for."""
 
+# The splits that are assigned to them where one is used.
 SPLITS = ("train", "val", "test")
-"""The splits that are assigned to them where one is used."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How train, val and test are assigned, where they are used, to images that no split is named for."""
+    """The shares of train, val and test, assigned to images that no split is named for."""
 
     validation: float = 0.1
     test: float = 0.1
@@ -60,17 +60,17 @@ class Shares:
 
 
 class ImageSource(Protocol):
-    """Where a collection's pictures are: a folder of files, a table, a generator."""
+    """The source of a collection's images: a folder of files, a table, a generator."""
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row``, upright, RGB.
+        """Return the image of source row ``row``, upright, RGB.
 
         Raises:
             ImageError: it is missing or cannot be decoded; the message names it.
         """
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the picture's bytes."""
+        """Return a fingerprint of the image's bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +84,17 @@ class Collection:
         caption_ids: one unique id per caption.
         caption_image: (n_captions,) int64, not decreasing; the row of each caption's image.
         splits: one split name per image; :data:`WHOLE` where the data names none.
-        source: where pictures are read.
-        source_rows: (n_images,) int64, each image's row in ``source``; -1 for an item that has no picture, as
+        source: where images are read.
+        source_rows: (n_images,) int64, each image's row in ``source``; -1 for an item that has no image, as
             some products have none.
         records: per image, what else is known (title, attributes, category path, facts; of products see
             :mod:`diptych.data.products`).
         caption_records: per caption, what else is known (the facts it states).
         notes: what the reader did that a reader of numbers should know, one line each.
-        centric: what its pictures show: ``"scene"``, several objects and how they relate, or ``"object"``,
+        centric: what its images show: ``"scene"``, several objects and how they relate, or ``"object"``,
             one object described in detail (thesis ch. 2); None where it is not known.
         shares: how :meth:`divided` assigns the images of split ``all``; None: it does not.
+        read_as: how it can be read again (``data``, ``split``, ``captions``), where it was read by name.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Collection:
     notes: tuple[str, ...] = field(default=())
     centric: Centric | None = None
     shares: Shares | None = None
+    read_as: Mapping[str, Any] | None = None
 
     @classmethod
     def from_pairs(
@@ -161,12 +163,10 @@ class Collection:
 
     @property
     def n_images(self) -> int:
-        """Return how many images."""
         return len(self.image_ids)
 
     @property
     def n_captions(self) -> int:
-        """Return how many captions."""
         return len(self.captions)
 
     @cached_property
@@ -177,25 +177,23 @@ class Collection:
 
     @cached_property
     def captions_per_image(self) -> np.ndarray:
-        """(n_images,) int64."""
         return np.diff(self.caption_start)
 
     def captions_of(self, image: int) -> list[str]:
-        """Return the captions that describe image row ``image``."""
         return list(self.captions[self.caption_start[image] : self.caption_start[image + 1]])
 
     def image(self, row: int) -> Image:
-        """Return the picture of image row ``row``, upright, RGB.
+        """Return the image of row ``row``, upright, RGB.
 
         Raises:
-            ImageError: it is missing or cannot be decoded, or there are region features alone, or none; the
+            ImageError: it is missing or cannot be decoded, or there are only region features, or none; the
                 message names it.
         """
         return self.source.read(self._place(row))
 
     @cached_property
     def pictured(self) -> np.ndarray:
-        """(n_images,) booleans: whether an item has a picture at all."""
+        """(n_images,) booleans: whether an item has an image."""
         return self.source_rows >= 0
 
     def _place(self, row: int) -> int:
@@ -211,7 +209,7 @@ class Collection:
 
     def item(self, row: int) -> Image | OverlaidPicture | np.ndarray:
         """Return what an encoder takes of image row ``row``: its (regions, d) float32 features where the
-        collection has them, else its picture, with an overlay where it has one.
+        collection has them, else its image, with an overlay where it has one.
 
         Raises:
             ImageError: it is missing or cannot be decoded; the message names it.
@@ -232,7 +230,6 @@ class Collection:
             )
 
     def images(self) -> Iterator[Image]:
-        """Yield all pictures in order, one at a time."""
         for row in range(self.n_images):
             yield self.image(row)
 
@@ -352,21 +349,24 @@ class Collection:
             self,
             image_ids=[*self.image_ids, *others],
             shares=None,
-            splits=[*self.splits, *(["beside"] * len(others))],
+            splits=[*self.splits, *(["folder"] * len(others))],
             source=FolderSource(source.root, [*names, *others]),
             source_rows=np.arange(len(names) + len(others), dtype=np.int64),
             records=None if self.records is None else [*self.records, *({} for _ in others)],
+            read_as=None,
             notes=(*self.notes, f"{len(others):,} more pictures of its folder are searched"),
         )
 
     @cached_property
     def text_fingerprint(self) -> str:
-        """Fingerprint of ids, captions and who describes whom; pictures' bytes are not read."""
+        """Fingerprint of ids, captions and which describes which; images' bytes are not read."""
         whose = map(int, self.caption_image)
         return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
 
+    def __repr__(self) -> str:
+        return f"<Collection {self.describe()}>"
+
     def describe(self) -> str:
-        """Return one line: name, sizes, captions per image, splits, what the pictures show."""
         counts = self.captions_per_image
         per_image = (
             "no captions"

@@ -10,8 +10,8 @@ import copy
 import operator
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar, overload
 
 import numpy as np
@@ -20,8 +20,8 @@ from diptych.core.errors import DataError, StorageError
 
 T = TypeVar("T")
 
+# Values that are read at once when a column is gone through.
 BLOCK = 4096
-"""Values that are read at once when a column is gone through."""
 
 
 class Column(Sequence[T]):
@@ -131,7 +131,6 @@ _AGAIN = "it is corrupt: delete its folder and read the dataset again"
 
 
 def read_at(path: Path, start: int, size: int) -> bytes:
-    """``size`` bytes of a file from byte ``start`` on."""
     try:
         with open(path, "rb", buffering=0) as handle:
             handle.seek(start)
@@ -229,17 +228,18 @@ class StringTable(Column[str]):
 
 
 class StringWriter:
-    """Writes a table one string at a time; use it in a ``with`` block."""
+    """Writes a table one string at a time, until ``files`` are closed."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, files: ExitStack) -> None:
         path = Path(path)
-        self._texts = open(path.with_name(path.name + _TEXTS), "wb", _BUFFER_BYTES)  # noqa: SIM115
-        self._ends = open(path.with_name(path.name + _ENDS), "wb", _BUFFER_BYTES)  # noqa: SIM115
+        self._texts, self._ends = (
+            files.enter_context(open(path.with_name(path.name + ending), "wb", _BUFFER_BYTES))  # noqa: SIM115
+            for ending in (_TEXTS, _ENDS)
+        )
         self._end = 0
         self._ends.write(bytes(8))
 
     def add(self, text: str) -> None:
-        """Append one string."""
         try:
             content = text.encode()
         except UnicodeEncodeError:
@@ -248,21 +248,11 @@ class StringWriter:
         self._end += len(content)
         self._ends.write(self._end.to_bytes(8, "little"))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._texts.close()
-        finally:
-            self._ends.close()
-
 
 def write_strings(path: Path | str, strings: Iterable[str]) -> StringTable:
     """Write strings as they come and open them as a table; for use inside an atomic folder."""
-    with StringWriter(path) as writer:
+    with ExitStack() as files:
+        writer = StringWriter(path, files)
         for text in strings:
             writer.add(text)
     return StringTable(path)

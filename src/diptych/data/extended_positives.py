@@ -1,4 +1,4 @@
-"""Extended positives: which captions describe which pictures beyond a collection's own pairs, read from files."""
+"""Extended positives: which captions describe which images beyond a collection's own pairs, read from files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ from diptych.data.rows_by_id import (
     line_of,
 )
 
+# The ids of an image and of a caption.
 Pair = tuple[str, str]
-"""The ids of an image and of a caption."""
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """What a file says, in its own ids."""
-
     what: str  # the format and its options in a few words, for the protocol
     i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
     t2i: frozenset[Pair]  # pairs whose image is relevant to the caption that asks
@@ -102,7 +100,6 @@ def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, st
     threshold="the least rating of a positive pair (default: 3, as CxC)",
 )
 def read_cxc(path: Path | str, threshold: float = _THRESHOLD) -> Listed:
-    """Read image–caption positives from ``sits_*.csv``: one file, or all of a folder."""
     if not isinstance(threshold, int | float) or not 0 < threshold <= HIGHEST_RATING:
         raise UsageError(
             f"CxC's threshold is {threshold!r}, it must lie above 0 and not above 5", "CxC takes 3"
@@ -168,7 +165,6 @@ _I2T, _T2I = "image_to_caption", "caption_to_image"
     variant="which of the folder's lists: eccv, cxc, original or pm (default: eccv)",
 )
 def read_eccv(path: Path | str, variant: str = "eccv") -> Listed:
-    """Read the two JSON files of one variant."""
     folder = Path(path)
     if folder.is_file():
         variant = folder.name.split(f"_{_I2T}")[0].split(f"_{_T2I}")[0]
@@ -216,7 +212,7 @@ class ExtendedPositives:
         np.ndarray, np.ndarray
     ]  # image and caption rows, (n_pairs,) int64: captions relevant to images
     t2i: tuple[np.ndarray, np.ndarray]  # image and caption rows: images relevant to captions
-    asked: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
+    evaluated: dict[str, np.ndarray]  # per direction, the rows of the evaluated queries; empty when all are
     before: dict[str, int]  # per direction, pairs of the collection's own among the evaluated queries
     added: dict[str, int]  # per direction, pairs that the collection does not have
     removed: dict[str, int]  # per direction, the collection's own pairs that are no longer relevant
@@ -260,7 +256,7 @@ def match(
         raise in_none(listed.what, sorted(named), (image_ids, caption_ids), fix)
     own = np.asarray(caption_image, dtype=np.int64) * n_captions + np.arange(len(caption_ids))
     judged = None if listed.judged is None else codes(listed.judged)
-    asked: dict[str, np.ndarray] = {}
+    evaluated: dict[str, np.ndarray] = {}
     silent, before, added, removed = (dict.fromkeys(_DIRECTIONS, 0) for _ in range(4))
     for side, (name, queries, rows) in enumerate(
         (("i2t", listed.images, images), ("t2i", listed.captions, captions))
@@ -274,7 +270,7 @@ def match(
             )
             relevant[name] = np.union1d(relevant[name], own[~seen])
             answered = np.isin(known, np.divmod(relevant[name], n_captions)[side])
-            asked[name] = counted = known[answered]
+            evaluated[name] = counted = known[answered]
             silent[name] = int(np.sum(~answered))
         else:
             relevant[name] = np.union1d(relevant[name], own)
@@ -288,7 +284,7 @@ def match(
         what=f"{listed.what}, originals kept" if originals else listed.what,
         i2t=np.divmod(relevant["i2t"], n_captions),
         t2i=np.divmod(relevant["t2i"], n_captions),
-        asked=asked,
+        evaluated=evaluated,
         before=before,
         added=added,
         removed=removed,

@@ -1,6 +1,6 @@
-"""Pictures from real folders: upright RGB out of whatever was in the file.
+"""Images from real folders: upright RGB out of whatever was in the file.
 
-EXIF orientation is applied, CMYK, palette, alpha and 16-bit pictures are converted, decompression
+EXIF orientation is applied, CMYK, palette, alpha and 16-bit images are converted, decompression
 bombs are refused before a pixel is decoded, and what cannot be read is an error that names the file.
 """
 
@@ -25,30 +25,29 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+# Images with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs.
 MAX_PIXELS = 100_000_000
-"""Pictures with more pixels than this (a 10,000 × 10,000 square) are refused as decompression bombs."""
 
+# Files larger than this are refused before they are read.
 MAX_BYTES = 500_000_000
-"""Files larger than this are refused before they are read."""
 
+# Endings of file names, in lower case, by which images are looked for.
 PICTURE_ENDINGS = frozenset({"jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "ppm"})
-"""Endings of file names, in lower case, by which pictures are looked for."""
 
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
 
 def is_image_path(name: str) -> bool:
-    """Return whether a name is the path of an image, by its ending."""
     return Path(name).suffix.lower().removeprefix(".") in PICTURE_ENDINGS
 
 
 _EXIF_DATE = re.compile(r"([0-9]{4}):([0-9]{2}):([0-9]{2}) ([0-9:]{8})")
 
+# Pixels that are converted at once, so that what is computed on the way stays small.
 _STRIP_PIXELS = 1 << 22
-"""Pixels that are converted at once, so that what is computed on the way stays small."""
 
+# Bytes that Pillow takes for a pixel of a mode; of any other it takes 4.
 _PIXEL_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16L": 2, "I;16B": 2, "I;16N": 2}
-"""Bytes that Pillow takes for a pixel of a mode; of any other it takes 4."""
 
 
 def to_rgb(picture: Image) -> Image:
@@ -73,12 +72,9 @@ def to_rgb(picture: Image) -> Image:
 
 
 def _strips(picture: Image) -> Iterator[tuple[int, Image]]:
-    """Yield top rows and strips of a picture; a small one whole."""
+    """Yield strips of an image with their top rows."""
     width, height = picture.size
     rows = max(1, _STRIP_PIXELS // max(1, width))
-    if rows >= height:
-        yield 0, picture
-        return
     for top in range(0, height, rows):
         yield top, picture.crop((0, top, width, min(height, top + rows)))
 
@@ -86,14 +82,9 @@ def _strips(picture: Image) -> Iterator[tuple[int, Image]]:
 def _by_strips(picture: Image, convert: Callable[[Image], Image]) -> Image:
     from PIL import Image as pillow
 
-    whole: Image | None = None
+    whole = pillow.new("RGB", picture.size)
     for top, strip in _strips(picture):
-        if strip is picture:
-            return convert(picture)
-        if whole is None:
-            whole = pillow.new("RGB", picture.size)
         whole.paste(convert(strip), (0, top))
-    assert whole is not None
     return whole
 
 
@@ -129,7 +120,7 @@ def _on_white(picture: Image) -> Image:
 
 
 def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Image:
-    """Decode the bytes of one picture to upright RGB.
+    """Decode the bytes of one image to upright RGB.
 
     Args:
         max_pixels: width × height above which it is refused before decoding.
@@ -175,7 +166,6 @@ def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Imag
 
 
 def _open_picture(path: Path) -> tuple[BinaryIO, int]:
-    """Open a picture's file, a regular one of at most MAX_BYTES; its size too."""
     with file_errors(path, ImageError, "check the path, or the image folder given with --images"):
         handle = open_regular(path)
         size = os.fstat(handle.fileno()).st_size
@@ -188,21 +178,18 @@ def _open_picture(path: Path) -> tuple[BinaryIO, int]:
 
 
 def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
-    """Read one picture file to upright RGB."""
     handle, size = _open_picture(path)
     with handle:
         return _decode(handle, size, str(path), max_pixels)
 
 
 def read_image_bytes(path: Path) -> bytes:
-    """Read the bytes of one picture file."""
     handle, size = _open_picture(path)
     with handle, file_errors(path, ImageError):
         return handle.read(size)
 
 
 def image_content(path: Path) -> str:
-    """Return a fingerprint of the bytes of one picture file."""
     handle, _ = _open_picture(path)
     with handle, file_errors(path, ImageError):
         return fingerprint_stream(handle)
@@ -244,7 +231,7 @@ def check_inside(name: str, root: Path | str) -> None:
 
 
 class FolderSource:
-    """Pictures that are files below one folder."""
+    """Images that are files below one folder."""
 
     def __init__(self, root: Path | str, names: Sequence[str]) -> None:
         self.root = Path(root)
@@ -253,15 +240,12 @@ class FolderSource:
             check_inside(name, self.root)
 
     def path(self, row: int) -> Path:
-        """Return the file of source row ``row``."""
         return self.root / self.names[row]
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row``, upright, RGB."""
         return read_image(self.path(row))
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the file's bytes."""
         return image_content(self.path(row))
 
 
@@ -269,7 +253,7 @@ class Patch(NamedTuple):
     """Opaque pixels and where they go.
 
     Attributes:
-        left, top: of the patch's first pixel, in pixels of the prepared picture.
+        left, top: of the patch's first pixel, in pixels of the prepared image.
         pixels: (height, width, 3) uint8.
     """
 
@@ -279,19 +263,19 @@ class Patch(NamedTuple):
 
 
 class Overlay(Protocol):
-    """What is pasted over a prepared picture."""
+    """Patches that are pasted over a preprocessed image."""
 
     @property
     def key(self) -> str:
         """Return a name by content: the same overlay has the same key."""
 
     def patches(self, width: int, height: int) -> Sequence[Patch]:
-        """Return the patches for a prepared picture of ``width`` × ``height`` pixels, the last on top."""
+        """Return the patches for a prepared image of ``width`` × ``height`` pixels, the last on top."""
 
 
 @dataclass(frozen=True)
 class OverlaidPicture:
-    """A picture as an encoder takes it, and what goes over it once it is prepared."""
+    """An image as an encoder takes it, and what goes over it once it is prepared."""
 
     picture: Image
     overlay: Overlay
@@ -299,14 +283,14 @@ class OverlaidPicture:
 
 @runtime_checkable
 class OverlaySource(Protocol):
-    """An image source whose pictures have overlays."""
+    """An image source whose images have overlays."""
 
     def overlay(self, row: int) -> Overlay | None:
-        """Return what goes over the picture of source row ``row``; None for nothing."""
+        """Return what goes over the image of source row ``row``; None for nothing."""
 
 
 def split_overlay(item: Any) -> tuple[Any, Overlay | None]:
-    """Return a picture and its overlay; anything else as it is, with None."""
+    """Return an image and its overlay; anything else as it is, with None."""
     if isinstance(item, OverlaidPicture):
         return item.picture, item.overlay
     return item, None

@@ -1,4 +1,4 @@
-"""Judgements: how relevant people found captions to pictures, read from files."""
+"""Judgements: how relevant people found captions to images, read from files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from diptych.data.rows_by_id import (
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a file says, in its own ids."""
-
     what: str  # the format in a few words, for protocols
     pairs: list[tuple[str, str]]  # (image, caption) ids of each judged pair, in the file's order
     ratings: list[float]  # one per pair, the more the better; the mean where several people rated
@@ -49,7 +47,6 @@ JUDGEMENTS: Registry[Format] = Registry("format of judgements", "diptych.data.ju
     "Parekh et al., EACL 2021",
 )
 def read_cxc_judgements(path: Path | str) -> Judged:
-    """Read ``sits_{val,test}.csv``, gzipped or not: one file, or all of a folder."""
     ratings = list(read_ratings(path))
     pairs = [(image, caption) for caption, image, _ in ratings]
     return Judged("cxc, mean rating", pairs, [score for *_, score in ratings], 0.0, HIGHEST_RATING)
@@ -109,8 +106,6 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_crowd(path: Path | str) -> Judged:
-    """Read ``CrowdFlowerAnnotations.txt``, gzipped or not, or its folder: shares of people who answered yes."""
-
     def share(votes: list[str]) -> float:
         share, yes, no = float(votes[0]) if votes else -1.0, *map(int, votes[1:])
         if not 0 <= share <= 1 or min(yes, no) < 0 or yes + no == 0:
@@ -163,10 +158,9 @@ class MatchedJudgements:
     highest: float  # where it ends
     missing: dict[str, int]  # images, captions and pairs that the collection does not hold
     repeated: int = 0  # how many of the file's pairs were there before
-    by_place: int = 0  # how many of its captions were found as the first, second, … of their picture
+    by_place: int = 0  # how many of its captions were found as the first, second, … of their image
 
     def line(self) -> str:
-        """Return what a protocol says: how many pairs, and how many were not found."""
         parts = [f"{len(self.ratings):,} pairs"]
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
@@ -176,10 +170,10 @@ class MatchedJudgements:
 
 
 class _Captions:
-    """Rows of captions by id, or by their picture's name and number.
+    """Rows of captions by id, or by their image's name and number.
 
-    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its picture's name has; else, where
-    the captions of each picture begin with its first one (``in_order``), the first of that picture.
+    ``PICTURE#0`` is the caption of such an id, whatever folder and suffix its image's name has; else, where
+    the captions of each image begin with its first one (``in_order``), the first of that image.
     """
 
     def __init__(
@@ -196,7 +190,6 @@ class _Captions:
         self.by_place: set[str] = set()
 
     def of(self, name: str) -> int:
-        """Return the row, -1 for none."""
         row = self._by_id.of(name)
         counted = _COUNTED.fullmatch(name)
         if row >= 0 or counted is None:
@@ -252,7 +245,6 @@ def match_judgements(
 
 
 def read_judgements(source: str) -> Judged:
-    """Read how relevant people found captions to pictures."""
     reader, path = format_and_path(source, JUDGEMENTS, "judgements", "flickr8k-expert:ExpertAnnotations.txt")
     if not path.exists():
         raise DataError(f"{path} does not exist", f"check the path given with --judgements {reader.name}:…")

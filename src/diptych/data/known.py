@@ -20,14 +20,11 @@ from diptych.data.collection import Centric, Collection
 
 
 def captions_text(captions: Mapping[int, str]) -> str:
-    """Return the numbers of captions in use, each with its meaning."""
     return " or ".join(f"{count:,} ({what})" for count, what in captions.items())
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a split is."""
-
     images: int  # how many images
     # the numbers of captions that are in use, and what each means; empty where any will do. One caption
     # for each image is always in use
@@ -36,8 +33,6 @@ class Size:
 
 @dataclass(frozen=True)
 class Form:
-    """A way in which a dataset is split."""
-
     name: str  # what the form is called
     sizes: Mapping[str, Size]  # the size of each split
     binding: bool = True  # whether a collection that has none of its dataset's binding forms lacks something
@@ -55,26 +50,23 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """What is known of a published dataset."""
-
     name: str  # what ``diptych data`` calls it
     title: str  # its full name
     description: str  # one line for lists
-    centric: Centric | None  # what its pictures show; None where both are in it
-    citation: str  # whom to cite
-    licence: str  # what may be done with it, and who owns the pictures, in plain words
+    centric: Centric | None  # what its images show; None where both are in it
+    citation: str  # the paper to cite
+    licence: str  # what may be done with it, and who owns the images, in plain words
     where: Mapping[str, str]  # what there is to fetch, and where
     layout: str  # the folder as it should be, as a tree
     readings: tuple[Reading, ...]  # the readers that read it, the usual one first
     forms: tuple[Form, ...] = ()  # its splits, as they are in use; the first that fits is taken
     thesis: tuple[str, ...] = ()  # what the thesis used of it, and how that is known
     notes: tuple[str, ...] = ()  # what else a user of numbers should know
-    # further names by which collections of it go; those that begin so and go on after ``_`` or ``-`` are parts of it
+    # further names of collections of it; names that begin so and continue after ``_`` or ``-`` are parts of it
     names: tuple[str, ...] = ()
     chapter: int = 2  # of the thesis, that used it
 
     def lines(self) -> list[str]:
-        """Return everything about it that is no size."""
         return [
             self.title,
             f"{self.description}; {self.centric or 'scene- and object'}-centric",
@@ -88,7 +80,6 @@ class KnownDataset:
         ]
 
     def tables(self) -> list[Table]:
-        """Return the sizes of its splits, and its readers."""
         sizes = []
         for form in self.forms:
             name = form.name if form.binding else f"{form.name} (not binding)"
@@ -128,7 +119,7 @@ def known_by_name(name: str) -> KnownDataset | None:
 
 
 def centric_of(given: Any, name: str) -> Centric | None:
-    """Return what the pictures of a collection show: as given, else as its dataset's known name says.
+    """Return what the images of a collection show: as given, else as its dataset's known name says.
 
     Args:
         given: a reader's option ``centric``; None where it was not given.

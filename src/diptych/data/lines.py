@@ -9,8 +9,8 @@ from pathlib import Path
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_lines
 
+# What may stand between fields, and how an option names it.
 DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "bar": "|"}
-"""What may stand between fields, and how an option names it."""
 
 
 def plain_column(name: str) -> str:
@@ -41,7 +41,6 @@ class DelimitedTable:
         self.columns: tuple[str, ...] = tuple(name.strip() for name in named[1])
 
     def where(self, line: int) -> str:
-        """Return how errors call a row that begins in ``line``."""
         return f"{self.file.name}, line {line}"
 
     def places(self, known: Sequence[str]) -> list[int]:

@@ -7,7 +7,6 @@ bounded: who decodes one calls :func:`reserve`, and waits while others hold too 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from diptych.core.context import track
+from diptych.core.processes import available_cores
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 
+# What all threads together may decode at once (512 MiB); a larger image is decoded by itself.
 MAX_DECODED_BYTES = 1 << 29
-"""What all threads together may decode at once (512 MiB); a larger image is decoded by itself."""
 
 _THREADS = "read-ahead"
 
@@ -33,7 +33,7 @@ _reserved = 0
 
 
 class _Task(threading.local):
-    """What the work of this thread has reserved, and whether it is kept until the work is done."""
+    """The bytes that this thread's work has reserved, and whether they are kept until the work is done."""
 
     kept = False
     held = 0
@@ -72,12 +72,11 @@ def _give_back(n_bytes: int) -> None:
 
 
 def default_workers() -> int:
-    """Threads for reading: as many as the process may use processors, at most 16."""
-    return max(1, min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4))
+    return min(16, available_cores())
 
 
 class _Results:
-    """How many results were taken, and how many bytes those hold that wait to be taken."""
+    """The number of results that were taken, and the bytes of those that wait to be taken."""
 
     def __init__(self) -> None:
         self.taken = self.waiting_bytes = 0
@@ -109,7 +108,6 @@ class _Results:
 
 
 def _size(result: Any) -> int:
-    """Bytes of the images and arrays that a result is or holds."""
     if isinstance(result, tuple | list):
         return sum(map(_size, result))
     if hasattr(result, "nbytes"):
@@ -141,7 +139,7 @@ def read_ahead(
         for future in pending:
             future.cancel()
         results.skip(count=len(pending) + 1)  # those that wait need wait no longer
-        # Where nobody took all results, the garbage collector may end this in a thread of the pool itself.
+        # Where not all results were taken, the garbage collector may end this in a thread of the pool itself.
         pool.shutdown(wait=not threading.current_thread().name.startswith(_THREADS))
 
 
@@ -161,9 +159,9 @@ NO_PICTURE = "no picture"
 
 
 def each_picture_content(collection: Collection) -> Iterator[str]:
-    """Yield one fingerprint per image, of its file's bytes, as it is asked for; reads every file once, in parallel.
+    """Yield one fingerprint per image, of its file's bytes, when it is needed; reads every file once, in parallel.
 
-    Of an item without a picture it is :data:`NO_PICTURE`.
+    Of an item without an image it is :data:`NO_PICTURE`.
     """
     source = collection.source
     found = read_ahead(
@@ -173,5 +171,4 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
 
 
 def picture_contents(collection: Collection) -> list[str]:
-    """Return all of :func:`each_picture_content`."""
     return list(each_picture_content(collection))

@@ -1,4 +1,4 @@
-"""What the records of a collection of products hold, whatever they were read from.
+"""The records of a collection of products, the same for every reader.
 
 A product is an item of a :class:`~diptych.data.collection.Collection`; its record may have
 
@@ -11,7 +11,7 @@ A product is an item of a :class:`~diptych.data.collection.Collection`; its reco
 ``category_paths``
     several such paths, where it is in several places of the tree;
 ``product``
-    the id of the product, where several pictures show one; without it each item is a product of its own.
+    the id of the product, where several images show one; without it each item is a product of its own.
 
 Any of them may be missing or empty: shops have such products. Text from shops holds HTML, entities and white
 space of all kinds; :func:`plain_text` makes one line of it.
@@ -26,8 +26,8 @@ from typing import Any
 
 from diptych.core.fingerprint import fingerprint
 
+# Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it.
 MAX_LEVELS = 50
-"""Deeper paths are refused: no tree of a shop has so many levels, and a node holds the names of all above it."""
 
 _OPENING = re.compile(r"<(script|style)\b|<!--|/\*", re.IGNORECASE | re.ASCII)
 _CLOSING = {
@@ -37,8 +37,8 @@ _CLOSING = {
     "/*": re.compile(r"\*/"),
 }
 _LONG_NUMBER = re.compile(r"&#[0-9]{100,};?")  # of no character; Python refuses to read so many digits
+# Text that was written as HTML so many times over is read to the end.
 _ROUNDS = 8
-"""Text that was written as HTML so many times over is read to the end."""
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b\u200e\u200f\ufeff\ud800-\udfff]")
 _PLAIN_ID = re.compile(r"[A-Z0-9][A-Z0-9_-]{0,79}")
@@ -111,7 +111,7 @@ def attributes_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, str], ..
 
 
 def picture_name(product_id: str) -> str:
-    """Return the name, without an ending, of the file that holds a product's picture.
+    """Return the name, without an ending, of the file that holds a product's image.
 
     An id of capital letters, digits, ``_`` and ``-`` is its own name (``B00ABC123``); of any other, what is harmless of
     it and 16 hexadecimal digits of its fingerprint (``red-shoe~1f8c40d2a96be357``). So no name leads out of a folder or

@@ -1,6 +1,6 @@
-"""Region features of pictures, computed elsewhere: rows of .npy files, memory-mapped.
+"""Region features of images, computed elsewhere: rows of .npy files, memory-mapped.
 
-A file holds (n, regions, d), or (n, d) when a picture is one vector.
+A file holds (n, regions, d), or (n, d) when an image is one vector.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def open_regions(path: Path | str) -> np.ndarray:
 
 
 class RegionSource:
-    """Region features of images, and their pictures where there are any.
+    """Region features of images, and their pixels where there are any.
 
     Args:
         arrays: (n, regions, d) or (n, d) each, all of one regions and d; rows count through them in
             order.
-        pictures: where the pictures of the same source rows are; None when it is not known.
+        pictures: where the images of the same source rows are; None when it is not known.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class RegionSource:
         self.shape: tuple[int, ...] = shapes[0]
 
     def regions(self, row: int) -> np.ndarray:
-        """(regions, d) float32 of source row ``row``; one vector per picture is one region."""
+        """(regions, d) float32 of source row ``row``; one vector per image is one region."""
         if self._rows is not None:
             row = int(self._rows[row])
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
@@ -71,7 +71,6 @@ class RegionSource:
         return values.reshape(self.shape)
 
     def read(self, row: int) -> Image:
-        """Return the picture of source row ``row``."""
         if self.pictures is None:
             raise ImageError(
                 f"{self.name} holds region features and no pictures", "use an encoder with a region tower"
@@ -79,7 +78,6 @@ class RegionSource:
         return self.pictures.read(row)
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the features."""
         return fingerprint_arrays({"regions": self.regions(row)})
 
 

@@ -16,7 +16,7 @@ _SENTENCE = ":sentid:"
 
 
 def image_name(name: str) -> str:
-    """Return a picture's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
+    """Return an image's name without folders and suffix; COCO's ``COCO_val2014_000000391895`` as ``391895``."""
     stem = name.rsplit("/", 1)[-1]
     stem = stem.rsplit(".", 1)[0] if "." in stem else stem
     found = _NUMBERED.fullmatch(stem)
@@ -47,8 +47,6 @@ class RowsById:
 
 @dataclass(frozen=True)
 class Format:
-    """How one format of labels is read."""
-
     name: str  # of NAME:PATH
     description: str
     citation: str
@@ -72,7 +70,6 @@ def declared(
 
 
 def format_and_path(source: str, formats: Registry[Format], what: str, example: str) -> tuple[Format, Path]:
-    """Return what ``NAME:PATH`` names."""
     name, colon, path = source.partition(":")
     if not colon or not path:
         known = ", ".join(formats.names())

@@ -21,13 +21,11 @@ _NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class DataChoices(Options):
-    """Which data, of one collection or of several."""
-
     data: list[str] = parameter(
         [],
         "A dataset or a shop's log: folder or file. Of several NAME=DATASET, repeated.",
     )
-    images: list[str] = parameter([], "Folder of images, where it is not beside the data; or NAME=FOLDER.")
+    images: list[str] = parameter([], "Folder of images, where it is not next to the data; or NAME=FOLDER.")
     reader: list[str] = parameter(
         [],
         "The data's format, where it is not recognised; or NAME=READER.",
@@ -61,15 +59,10 @@ class DataChoices(Options):
         return tuple((name, section(name, path)) for name, path in named)
 
     def one(self, why: str = "this study is of one collection") -> dict[str, Any] | None:
-        """Return the data section of one collection; None where no data is named."""
-        self.check_one(why)
-        return next((section for _, section in self.several()), None)
-
-    def check_one(self, why: str) -> None:
-        """Raise a UsageError where something is given for several collections."""
         for key in ("data", "images", "reader"):
             if len(given := getattr(self, key)) > 1:
                 raise UsageError(f"--{key} is given {len(given)} times: {', '.join(given)}", why)
+        return next((section for _, section in self.several()), None)
 
 
 def named_apart(collections: Iterable[Collection]) -> dict[str, Collection]:
@@ -91,7 +84,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _named(texts: Sequence[str], names: Sequence[str], flag: str, sign: str) -> list[tuple[str, str]]:
-    """Which collection (empty: all) each text is about, and the rest of it; names may have dots."""
+    """Return which collection (empty: all) each text is about, and the rest of it; names may have dots."""
     found = []
     for text in texts:
         name = max((name for name in names if text.startswith(f"{name}{sign}")), key=len, default="")

@@ -26,8 +26,8 @@ from diptych.data.images import MAX_BYTES, check_inside, decode_image
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+# Patterns that stand for more files are refused.
 MAX_SHARDS = 1_000_000
-"""Patterns that stand for more files are refused."""
 
 IGNORED = "links and other members that are no files passed over"
 
@@ -44,7 +44,6 @@ class Shard(NamedTuple):
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether a path stands for several files."""
     return any(mark in str(path) for mark in "*?[{") and not path.exists()
 
 
@@ -165,12 +164,11 @@ def read_members(path: Path, handle: BinaryIO, counts: Counter[str]) -> Iterator
         ) from None
 
 
+# Numbers per sample: its shard, then where its image, its JSON and its class begin and their sizes.
 PLACES = 7
-"""Numbers per sample: its shard, then where its image, its JSON and its class begin and their sizes."""
 
 
 def json_object(content: bytes, where: str) -> dict[str, Any]:
-    """Return the object that a sample's JSON file holds."""
     value = parse_json(content, where, error=DataError, fix="write the shard again")
     if not isinstance(value, dict):
         raise DataError(f"{where} is no JSON object but {value!r:.40}", "write the shard again")
@@ -196,11 +194,9 @@ class ShardSource:
             raise ImageError(error.message, "fetch the shard again, then read the dataset again") from None
 
     def read(self, row: int) -> Image:
-        """Return the image of source row ``row``, upright, RGB."""
         return decode_image(*self._bytes(row))
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the image's bytes, that of a file which holds them."""
         return fingerprint_bytes(self._bytes(row)[0])
 
 

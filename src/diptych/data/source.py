@@ -1,4 +1,4 @@
-"""Which data is meant: the dataset, how it is read, its part and its captions."""
+"""Options that choose data: the dataset, how it is read, its part and its captions."""
 
 from __future__ import annotations
 
@@ -9,36 +9,26 @@ from pydantic import field_validator
 
 from diptych.core.errors import UsageError
 from diptych.core.options import Options, parameter, parse_values
-from diptych.data.captions import check_caption_choice
+from diptych.data.captions import parse_caption_choice
 
 
 class OutOption(Options):
-    """Where results are written."""
-
     out: Path | None = parameter(None, "Where to write.", "--out", "-o")
 
 
 class TargetOption(Options):
-    """Where results are written, which has to be named."""
-
     out: Path = parameter(..., "Where to write.", "--out", "-o")
 
 
 class SamplesOption(Options):
-    """How sure a number is."""
-
     samples: int = parameter(1000, "Bootstrap resamples for 95 % intervals; 0 for none.", ge=0)
 
 
 class SeedOption(Options):
-    """What random numbers begin with."""
-
     seed: int = parameter(0, "Of everything random: resamples, swaps, draws.", ge=0)
 
 
 class DataSource(Options):
-    """How a dataset is read."""
-
     images: Path | None = parameter(None, "Folder of images, if it lies elsewhere.")
     reader: str | None = parameter(
         None, "The data's format, if not recognised.", names="diptych.data.readers:READERS"
@@ -46,14 +36,11 @@ class DataSource(Options):
     reader_option: list[str] = parameter([], "KEY=VALUE, e.g. test=0.2. Repeatable.")
 
     def reader_options(self) -> dict[str, Any]:
-        """Return the reader's options, the image folder among them."""
         options = parse_values(self.reader_option, "--reader-option")
         return options if self.images is None else {**options, "images": str(self.images.resolve())}
 
 
 class DataSpec(DataSource):
-    """Which data: what every command that reads a dataset takes."""
-
     data: Path | None = parameter(
         None, "A dataset: a folder of images, Karpathy JSON, CSV, JSONL or Parquet pairs, …"
     )
@@ -82,22 +69,18 @@ class DataSpec(DataSource):
 
 
 class SplitOption(Options):
-    """Which part of the data."""
-
     split: str | None = parameter(None, "The part of the data, or all; test where there is one.")
 
 
 class CaptionsOption(Options):
-    """Which captions."""
-
     captions: str = parameter("all", "Of each image: all, first, first:K, random or random:SEED.")
 
     @field_validator("captions")
     @classmethod
     def _known(cls, captions: str) -> str:
-        check_caption_choice(captions)
+        parse_caption_choice(captions)
         return captions
 
 
 class PartSpec(DataSpec, SplitOption, CaptionsOption):
-    """Which part of which data, and which of its captions."""
+    """The data options with a split and a choice of captions."""

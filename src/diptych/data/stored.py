@@ -1,6 +1,6 @@
 """Collections read once into columns on disk, and opened from there the next time.
 
-What is stored of a dataset is its ids, captions and splits and where its pictures are, never a pixel.
+What is stored of a dataset is its ids, captions and splits and where its images are, never a pixel.
 It lies in the cache folder under a name made of everything it depends on; half of it is never seen.
 """
 
@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -40,24 +39,21 @@ class Columns(Artifact, kind="columns"):
 
 
 class StoredWriter:
-    """Takes a dataset's images one at a time."""
+    """Writes a dataset's images one at a time, until ``files`` are closed."""
 
-    def __init__(self, folder: Path, places: int, texts: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, files: ExitStack, places: int, texts: Sequence[str] = ()) -> None:
         self.notes: list[str] = []  # of the collection
         self.n_images = 0  # so far
         self._folder, self._places = folder, places
         self._n_captions = 0
         self._splits: dict[str, int] = {}
-        with ExitStack() as files:
-            self._ids, self._captions, self._caption_ids, *self._texts = (
-                files.enter_context(StringWriter(folder / name))
-                for name in ("image_ids", "captions", "caption_ids", *texts)
-            )
-            self._caption_image, self._place, self._split = (
-                files.enter_context(open(folder / name, "wb", _BUFFER_BYTES))
-                for name in ("caption_image.i8", "places.i8", "splits.u1")
-            )
-            self._files = files.pop_all()
+        self._ids, self._captions, self._caption_ids, *self._texts = (
+            StringWriter(folder / name, files) for name in ("image_ids", "captions", "caption_ids", *texts)
+        )
+        self._caption_image, self._place, self._split = (
+            files.enter_context(open(folder / name, "wb", _BUFFER_BYTES))  # noqa: SIM115
+            for name in ("caption_image.i8", "places.i8", "splits.u1")
+        )
 
     def add(
         self,
@@ -67,7 +63,6 @@ class StoredWriter:
         place: Sequence[int],
         texts: Sequence[str] = (),
     ) -> None:
-        """Append an image."""
         code = self._splits.setdefault(split, len(self._splits))
         if code >= _MOST_SPLITS:
             raise DataError(f"more than {_MOST_SPLITS} splits, the last: {split!r}", "name one for all")
@@ -83,16 +78,9 @@ class StoredWriter:
             writer.add(text)
         self.n_images += 1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._files.close()
-        if error is None:
-            columns = Columns(self.n_images, self._n_captions, self._places, list(self._splits), self.notes)
-            columns.save(self._folder / Columns.marker())
+    def write_header(self) -> None:
+        columns = Columns(self.n_images, self._n_captions, self._places, list(self._splits), self.notes)
+        columns.save(self._folder / Columns.marker())
 
 
 @dataclass(kw_only=True)
@@ -113,7 +101,7 @@ class Indexer:
         self.first = self.first or where
 
     def captions(self, texts: Iterable[tuple[str, str]]) -> list[str]:
-        """Return the captions of an image, of texts and their names, without bad ones where that was asked for."""
+        """Return the captions of an image, of texts and their names, without bad ones where that was requested."""
         captions = []
         for text, name in texts:
             try:
@@ -125,13 +113,10 @@ class Indexer:
         return captions
 
     def note(self, *kinds: str) -> None:
-        """Say how many of each kind were left out."""
         self.writer.notes += [f"{self.counts[kind]:,} {kind}" for kind in kinds if self.counts[kind]]
 
 
 class Stored:
-    """A dataset's columns on disk."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._header = header = Columns.open(folder)
@@ -139,7 +124,6 @@ class Stored:
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
     def check(self, texts: Sequence[str] = ()) -> None:
-        """See that every column is as long as it should be."""
         n_images, n_captions = self._header.images, self._header.captions
         NumberTable(self._folder / "caption_image.i8", 1, n_captions)
         sizes = {"captions": n_captions, "caption_ids": n_captions} | dict.fromkeys(
@@ -153,7 +137,6 @@ class Stored:
             raise StorageError(f"{self._folder} names a split that is none", "delete it")
 
     def texts(self, name: str) -> StringTable:
-        """Return the strings of that name, one per image."""
         return StringTable(self._folder / name)
 
     def collection(
@@ -164,7 +147,6 @@ class Stored:
         centric: Centric | None = None,
         shares: Shares | None = None,
     ) -> Collection:
-        """Return all of it as a collection; source rows are rows of :attr:`places`."""
         n_images = self._header.images
         return Collection(
             name=name,
@@ -183,7 +165,7 @@ class Stored:
 
 
 def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: Sequence[str] = ()) -> Stored:
-    """Return the columns stored under ``key``; written first when they are not there, or are damaged.
+    """Return the columns stored under ``key``; written first when they are not there, or are corrupt.
 
     Processes that ask for the same key at the same time write it once.
     """
@@ -194,7 +176,9 @@ def stored(key: str, write: Callable[[StoredWriter], None], places: int, texts: 
         return found
 
     def make(folder: Path) -> None:
-        with atomic_folder(folder) as temporary, StoredWriter(temporary, places, texts) as writer:
+        with atomic_folder(folder) as temporary, ExitStack() as files:
+            writer = StoredWriter(temporary, files, places, texts)
             write(writer)
+            writer.write_header()
 
     return cached(cache_root() / "collections" / key, read, make)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from diptych.core.extras import require
 
+# ``plural``: :func:`fold_plural`; ``stem``: Snowball's English stemmer; ``none``: words as they are.
 Fold = Literal["plural", "stem", "none"]
-"""``plural``: :func:`fold_plural`; ``stem``: Snowball's English stemmer; ``none``: words as they are."""
 
 _WORD = re.compile(r"\w+(?:['’\-]\w+)*")
 _JOINT = re.compile(r"['’\-]")

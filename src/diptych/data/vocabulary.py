@@ -1,7 +1,7 @@
 """Words of captions and their numbers.
 
 The four special words come first, as in VSE++ (Faghri et al., BMVC 2018): 0 padding, 1 start, 2 end,
-3 unknown. Which captions the words are counted on is the caller's choice; the training split alone is
+3 unknown. Which captions the words are counted on is the caller's choice; only the training split is
 the honest one (the published vocabularies also counted validation and test captions).
 """
 
@@ -100,12 +100,10 @@ class Vocabulary:
         return np.asarray(flat, dtype=np.int32), np.asarray(starts, dtype=np.int64)
 
     def save(self, path: Path | str) -> None:
-        """Write the words as a JSON list."""
         write_json(path, list(self.entries))
 
     @classmethod
     def load(cls, path: Path | str) -> Vocabulary:
-        """Read what :meth:`save` wrote."""
         entries = read_json(path)
         if not isinstance(entries, list) or not all(isinstance(word, str) for word in entries):
             raise StorageError(f"{path} is not a list of words")

@@ -28,7 +28,9 @@ class LinearMap:
     @classmethod
     def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
         if not (np.isfinite(matrix).all() and np.isfinite(mean).all()):
-            raise NumericalError("a map with NaN or infinity", "adapt again with a stronger pull (strength)")
+            raise NumericalError(
+                "a map with NaN or infinity", "adapt again with a larger strength, or method gaussian"
+            )
         return cls(np.array(matrix, np.float32, order="C"), np.array(mean, np.float32, order="C"))
 
     @cached_property
@@ -39,7 +41,7 @@ class LinearMap:
     def __call__(
         self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
     ) -> np.ndarray:
-        """(n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
+        """Map (n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
         if self.is_identity:
             return rows
         return unit_rows((rows - self.mean) @ self.matrix, kind, positions)
@@ -102,11 +104,6 @@ class LinearlyAdapted(DualEncoder):
 
     def __init__(self, base: DualEncoder, maps: LinearMaps, about: dict[str, Any]) -> None:
         check_adaptable(base)
-        if (takes := len(maps.image.matrix)) != base.width:
-            raise MismatchError(
-                f"maps of rows of width {takes} for an encoder of width {base.width}",
-                "adapt this encoder itself",
-            )
         self.base, self.maps, self.about = base, maps, about
         self.name = f"{getattr(base, 'name', base.family)} + {about.get('pairs', '?')} pairs"
 

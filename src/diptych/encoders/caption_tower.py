@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,8 +24,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
-from diptych.data.vocabulary import PADDING, UNKNOWN, Vocabulary, first_words
+from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
@@ -112,6 +113,40 @@ class CaptionTower(WordTower):
 
     config: CaptionTowerConfig
 
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], vocabulary: Vocabulary | None = None, **options: Any
+    ) -> CaptionTower:
+        """Load the caption encoder of a checkpoint of VSE++ or of LTD (Bleeker, Yates, de Rijke, 2022).
+
+        Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a
+        head ``fc.projector.0`` and ``.2`` and, with the triplet loss, ``bn``; in a file of both encoders the second
+        of ``model``, read with ``weights_only=True``. ``vocabulary`` has the words in the checkpoint's order; without
+        it the tower takes token ids only. ``options`` are those that no shape determines, such as ``max_tokens``.
+
+        Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
+        """
+        weights = published_weights(path, 1)
+        words, word_width = weights.shape("embed.weight", 2)
+        both, head = "rnn.weight_hh_l0_reverse" in weights, "fc.projector.0.weight" in weights
+        state = weights.shape("rnn.weight_hh_l0", 2)[1] * (2 if both else 1)
+        config = {
+            "word_width": word_width,
+            "hidden_state": state,
+            "bidirectional": both,
+            "layers": sum(f"rnn.weight_hh_l{layer}" in weights for layer in range(len(weights.state))),
+            "head": "mlp" if head else "none",
+            "hidden": weights.shape("fc.projector.0.weight", 2)[0] if head else 1,
+            "bias": "fc.projector.0.bias" in weights,
+            "batch_norm": "bn.weight" in weights,
+            "compat": "last-token",
+        }
+        width = weights.shape("fc.projector.2.weight", 2)[0] if head else state
+        if vocabulary is None:
+            vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
+        names = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5.", "": ""}
+        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights, names)
+
     def _add_layers(self) -> tuple[int, str]:
         config, state = self.config, self.config.hidden_state or self.base
         if config.bidirectional and state % 2:
@@ -155,7 +190,7 @@ class CaptionTower(WordTower):
         return {"limit": self.config.max_tokens, "words": len(self.vocabulary), "cut": "end"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
+        """Map (n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
         if self.training and self.config.word_dropout:
             dropped = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
             tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
@@ -205,7 +240,7 @@ class BagTower(WordTower):
         return {"limit": None, "words": len(self.vocabulary), "cut": "none", "order": "ignored"}
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
+        """Map (n, t) token ids and (n,) lengths ≥ 1 → (n, width) unit rows."""
         ordered = tokens.sort(dim=1).values  # added in the order of ids
         lengths = lengths.to(tokens.device)
         means: Tensor = nn.functional.embedding_bag(
@@ -266,5 +301,5 @@ class TargetTower(Tower):
         return {"targets": self.targets.describe(), "head": self.config.head}
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """(n, d) vectors → (n, width) unit rows."""
+        """Map (n, d) vectors → (n, width) unit rows."""
         return self.finish(self.head(vectors))

@@ -73,9 +73,9 @@ def _preprocessing_of_timm(network: torch.nn.Module, name: str) -> Preprocessing
     interpolation, crop = config["interpolation"], config["crop_mode"]
     if height != width or crop != "center" or interpolation not in ("bilinear", "bicubic"):
         raise UsageError(
-            f"timm prepares pictures for {name} by {interpolation} interpolation and a "
+            f"timm prepares images for {name} by {interpolation} interpolation and a "
             f"{crop} crop of {height} × {width} pixels",
-            "say what it sees: preprocessing with size, resize, interpolation, mean and std",
+            "set preprocessing with size, resize, interpolation, mean and std",
         )
     resize = math.floor(height / config["crop_pct"])
     return Preprocessing(
@@ -106,20 +106,20 @@ def class_texts(names: str, folder: Path, template: str = _PLACE) -> list[str]:
 def _of_timm(names: str, file: Path) -> list[str]:
     from timm.data import ImageNetInfo
 
-    wanted = names.removesuffix(DEFINITIONS)
+    chosen = names.removesuffix(DEFINITIONS)
     try:
-        classes = ImageNetInfo(wanted)
+        classes = ImageNetInfo(chosen)
     except (AssertionError, KeyError):
         raise UsageError(
             f"names {names!r} are neither a set of classes that timm knows nor a file ({file})",
             f"imagenet-1k{DEFINITIONS}, imagenet-1k, imagenet-21k, or a file with one name per line",
         ) from None
-    detailed = names != wanted
+    detailed = names != chosen
     return [classes.index_to_description(row, detailed=detailed) for row in range(classes.num_classes())]
 
 
 def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperature: float) -> np.ndarray:
-    """(n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
+    """Map (n, classes) logits and (classes, d) rows → (n, d), of any length; of equally probable classes the first."""
     exact = np.asarray(logits, dtype=np.float64) / temperature
     chosen = np.argsort(-exact, axis=1, kind="stable")[:, :top]
     values = np.take_along_axis(exact, chosen, axis=1)
@@ -159,14 +159,13 @@ class ConseEncoder(DualEncoder):
 
     @torch.inference_mode()
     def _logits(self, pictures: np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) → (n, classes) float32, before the soft-max."""
         device = next(self.network.parameters()).device
         inputs = torch.from_numpy(pictures).to(device, memory_format=torch.channels_last)
         return np.asarray(self.network(inputs).float().cpu().numpy())
 
     @cached_property
     def class_rows(self) -> np.ndarray:
-        """(classes, d) float32 unit rows of the class names."""
+        """Return (classes, d) float32 unit rows of the class names."""
         return self.sentences.encode(self.texts)
 
     @property
@@ -236,8 +235,8 @@ class ConseEncoder(DualEncoder):
         write_text(folder / "names.txt", "\n".join(self.texts) + "\n")
         self.sentences.save(folder / "sentences")
         files = {"weights": "model.safetensors", "names": "names.txt", "sentences": "sentences"}
-        said = {"template": _PLACE, "preprocessing": self.preprocessing}
-        config = self.config.model_copy(update={**files, **said})
+        effective = {"template": _PLACE, "preprocessing": self.preprocessing}
+        config = self.config.model_copy(update={**files, **effective})
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod

@@ -6,7 +6,7 @@ Nothing heavy is imported here: a family's library is imported when one of its e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
@@ -25,19 +25,18 @@ if TYPE_CHECKING:
     from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower, RegionTower
     from diptych.encoders.pretrained import PretrainedImages, PretrainedTexts
+    from diptych.encoders.wrapped import WrappedEncoder
 
     ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
+# The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
-"""The file that marks a folder as a saved encoder and names its family."""
 
 
 @dataclass(frozen=True)
 class EncoderHeader(Artifact, kind="diptych", version=2, recreate="save the encoder again"):
-    """The header of a saved encoder."""
-
     family: str
     fingerprint: str
     settings: dict[str, Any]  # what its other files do not hold
@@ -52,20 +51,22 @@ class DualEncoder(ABC):
 
     family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
     name: str  # what reports call it
+    loaded_from: str = ""  # the name or folder that it was loaded from, from any working directory
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
 
         Args:
-            images: Pillow images or (height, width, 3) uint8 arrays; (regions, features) matrices where it takes those.
-
-        Raises:
-            ImageError, NumericalError: an item cannot be encoded; the message names its position.
+            images: paths, Pillow images or (height, width, 3) uint8 arrays, or one of them; (regions, features)
+                matrices where it takes those. One that cannot be encoded is an ImageError or NumericalError that
+                names its position.
         """
         from diptych.data.loading import batched
 
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
+        if isinstance(images, str | Path) or hasattr(images, "convert"):
+            images = [images]
         rows: list[np.ndarray] = []
         done = 0
         for batch in batched(track(images, "encoding images", unit="images"), batch_size):
@@ -76,8 +77,8 @@ class DualEncoder(ABC):
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
 
     @abstractmethod
-    def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode texts to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
+    def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
+        """Encode texts, or one, to (n, d) float32 unit rows; those longer than the encoder's limit are cut and logged.
 
         Raises:
             CaptionError, NumericalError: a text cannot be encoded; the message names its position.
@@ -105,16 +106,16 @@ class DualEncoder(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """d, the length of one row."""
+        """Return d, the length of one row."""
 
     @property
     def takes(self) -> Literal["pictures", "regions"]:
-        """The input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
+        """Return the input type of :meth:`encode_images`: ``"pictures"``, or ``"regions"``, matrices of features."""
         return "pictures"
 
     @property
     def similarity(self) -> Literal["cosine", "order"]:
-        """How rows are compared: by ``"cosine"``, or by ``"order"`` violation of rows without signs."""
+        """Return the similarity of embeddings: ``"cosine"``, or ``"order"``, a violation of rows without signs."""
         return "cosine"
 
     @property
@@ -132,7 +133,6 @@ class DualEncoder(ABC):
         return {**known, **self._about(), "fingerprint": self.fingerprint}
 
     def _about(self) -> dict[str, Any]:
-        """Return what :meth:`describe` says besides."""
         return {}
 
     @abstractmethod
@@ -140,7 +140,6 @@ class DualEncoder(ABC):
         """Write weights (safetensors) and configuration (JSON) into the empty ``folder``."""
 
     def _settings(self) -> dict[str, Any]:
-        """Return what loading needs besides the files of ``_write``, JSON-able."""
         return {}
 
     def save(self, folder: Path | str) -> Path:
@@ -153,6 +152,40 @@ class DualEncoder(ABC):
             EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
             write_text(temporary / "README.md", encoder_card(self))
         return folder
+
+    @classmethod
+    def wrap(
+        cls,
+        image: Callable[[Any], Any],
+        text: Callable[[Any], Any],
+        preprocess: Callable[[Any], torch.Tensor] | None = None,
+        tokenize: Callable[[list[str]], torch.Tensor] | None = None,
+        *,
+        name: str = "wrapped",
+        device: str | None = None,
+    ) -> WrappedEncoder:
+        """Make an encoder of two functions or modules; with two modules and both of the others it can be trained.
+
+        Args:
+            image: from a batch of images to (n, d) rows, an array or a tensor. It gets a list of Pillow images, or
+                with ``preprocess`` a tensor of what that returns.
+            text: from a list of texts, or with ``tokenize`` from a tensor of tokens, to (n, d) rows.
+            preprocess: from a Pillow image to a tensor.
+            tokenize: from texts to an (n, t) tensor.
+            device: of the inputs and of the modules; where the modules are, when not given.
+
+        ::
+
+            model, _, preprocess = open_clip.create_model_and_transforms("ViT-B-32")
+            tokenize = open_clip.get_tokenizer("ViT-B-32")
+            encoder = DualEncoder.wrap(model.encode_image, model.encode_text, preprocess, tokenize)
+        """
+        from diptych.encoders.wrapped import WrappedEncoder
+
+        return WrappedEncoder(image, text, preprocess, tokenize, name=name, device=device)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.width} dimensions, {self.fingerprint}>"
 
     @classmethod
     def load(
@@ -168,7 +201,7 @@ class DualEncoder(ABC):
             name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, or a checkpoint of its
                 authors such as ``albef:FILE``; ``diptych info`` lists the forms.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
-            texts_only: leave out what images alone need, where the family can; ``encode_images`` must not be used.
+            texts_only: leave out what only images need, where the family can; ``encode_images`` must not be used.
 
         Raises:
             UsageError: no such folder or name, or a hub that cannot be reached; says what to do.
@@ -176,7 +209,7 @@ class DualEncoder(ABC):
             MissingExtraError: the family's library is not installed.
         """
         from diptych.core.errors import MismatchError
-        from diptych.encoders.family import resolve
+        from diptych.encoders.family import resolve, rooted
 
         declared, source = resolve(name_or_folder)
         load = declared.load_texts if texts_only and declared.load_texts else declared.load
@@ -186,6 +219,7 @@ class DualEncoder(ABC):
                 f"{name_or_folder} holds a {type(encoder).__name__}, not a {cls.__name__}",
                 "load it with DualEncoder.load",
             )
+        encoder.loaded_from = rooted(str(name_or_folder))
         return encoder
 
 
@@ -198,14 +232,12 @@ def unit_rows(
     if len(bad):
         raise NumericalError(
             f"the embedding of {kind} {positions[int(bad[0])]} is not finite",
-            "the weights are damaged or diverged: load or train them again",
+            "the weights are corrupt or diverged: load or train them again",
         )
     return products.unit_rows(exact)
 
 
 class Towers(Protocol):
-    """Both sides of a dual encoder as modules."""
-
     @property
     def image(self) -> ImageSide: ...
 
@@ -222,17 +254,17 @@ class TrainableEncoder(DualEncoder):
     @property
     @abstractmethod
     def towers(self) -> Towers:
-        """Its two sides, which share its weights."""
+        """Return its two sides, which share its weights."""
 
     @property
     @abstractmethod
     def scoring(self) -> Literal["cosine", "order", "order-root"]:
-        """What an objective scores rows with in training; see :func:`diptych.objectives.similarity_of`."""
+        """Return the similarity that training scores with; see :func:`diptych.objectives.similarity_of`."""
 
     @property
     @abstractmethod
     def learned_options(self) -> dict[str, float]:
-        """What an objective had learned when this was trained: ``temperature``, ``bias``."""
+        """Return the parameters that the objective learned in training: ``temperature``, ``bias``."""
 
     @abstractmethod
     def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> DualEncoder:

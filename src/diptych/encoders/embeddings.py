@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,10 +22,8 @@ from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
+from diptych.data.collection import Collection
 from diptych.data.columns import StringTable, write_strings
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
 
 _CHECK_ROWS = 65_536
 _HELD_IDS = 65_536  # up to so many are read when embeddings are opened
@@ -83,7 +81,7 @@ class Embeddings(
 
     @classmethod
     def read_files(cls, folder: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Read the ids into a list; of very many, each when it is asked for."""
+        """Read the ids into a list; of very many, each on access."""
         table = StringTable(folder / "ids")
         return {"ids": table if len(table) > _HELD_IDS else list(table)}
 
@@ -129,7 +127,7 @@ ORIGIN_FILE = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where embeddings came from, so that a search can show what it found."""
+    """Hold the provenance of embeddings, so that a search can show what it found."""
 
     model: str  # the run or encoder, as it was named
     data: dict[str, Any]  # the recipe's data section
@@ -160,7 +158,7 @@ class Origin:
             return decode(cls, content, {})  # type: ignore[no-any-return]
         except (TypeError, ValueError):
             raise StorageError(
-                f"{where} does not say which encoder and data it was made of", "make it again"
+                f"{where} does not say which encoder and data it was made of", "recreate it"
             ) from None
 
     @classmethod
@@ -195,7 +193,7 @@ def check_still_there(model: str, made: Path | str) -> None:
     if place.is_absolute() and not place.exists():
         raise UsageError(
             f"{made} was made with {model}, which is not there any more",
-            "put it back, or make what was made with it again from where it is now",
+            "put it back, or recreate what was made with it from where it is now",
         )
 
 
@@ -215,11 +213,9 @@ def canonical_rows(rows: Any, what: str = "sparse") -> csr_array:
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{what} vectors must be real numbers, got {matrix.dtype}")
     matrix = matrix.astype(np.float32, copy=False)
-    if not matrix.has_canonical_format:
+    if not matrix.has_canonical_format or np.any(matrix.data == 0):
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    if np.any(matrix.data == 0):
-        matrix = matrix.copy()
         matrix.eliminate_zeros()
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):

@@ -1,7 +1,7 @@
 """From a collection and an encoder to embeddings on disk.
 
 Rows are written block by block (:mod:`diptych.encoders.row_store`): a run that was killed resumes, and several
-processes can share it, for a block's content depends on its number alone. Images are preprocessed ahead in threads.
+processes can share it, for a block's content depends only on its number. Images are preprocessed ahead in threads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lig
 
 
 class DistributedContext:
-    """A launched Fabric's processes, which make the same calls in the same order; without one, this process alone."""
+    """A launched Fabric's processes, which make the same calls in the same order; without one, only this process."""
 
     def __init__(self, fabric: Any = None) -> None:
         self._fabric = fabric
@@ -137,10 +137,6 @@ def encode_collection(
         processes: of this machine that share the work, each with an encoder of its own.
         accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
-
-    Raises:
-        ImageError, CaptionError, NumericalError: one of them cannot be encoded; the message names it.
-        Interrupted: a stop was asked for; finished blocks are kept.
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
@@ -218,7 +214,6 @@ def _contents(collection: Collection) -> Iterator[str]:
 def _halves(
     encoder: DualEncoder, collection: Collection, folder: Path, metadata: dict[str, Any]
 ) -> list[_Half]:
-    """Return what is not finished yet of a collection's embeddings, images first."""
     halves = []
     for name, kind, noun, ids, block in (
         ("images", "image", "images", collection.image_ids, _IMAGE_BLOCK),
@@ -256,7 +251,6 @@ def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
 def _encode_share(
     context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
 ) -> None:
-    """Encode this process's part of what is missing; return when all have, or have been asked to stop."""
     # Known to all before any of them writes.
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
@@ -281,7 +275,7 @@ def encode_blocks(
     blocks: Sequence[int],
     threads: int | None = None,
 ) -> Iterator[int]:
-    """Encode blocks of a collection's images or captions and write them, until a stop is asked for."""
+    """Encode blocks of a collection's images or captions and write them, until a stop is requested."""
     if isinstance(encoder, GivenRows):
         work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
     elif kind == "image":
@@ -380,7 +374,6 @@ def _encode_in_processes(
 def _worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
-    """Load the encoder, in each of several processes."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
@@ -403,7 +396,6 @@ def _encode_task(
 
 
 def _free_gpu(folder: Path) -> int:
-    """Return the first GPU that no other process of this group has; locks end with their process."""
     import torch
 
     for number in range(torch.cuda.device_count()):

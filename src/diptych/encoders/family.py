@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import logging
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,7 +18,7 @@ from diptych.core.extras import require
 from diptych.core.reading import read_json
 from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
-from diptych.encoders.given_rows import GivenRows, is_folder_of_rows
+from diptych.encoders.given_rows import is_folder_of_rows
 
 logger = logging.getLogger(__name__)
 
@@ -31,31 +34,30 @@ class Family:
     load: Callable[[str, str | None], DualEncoder]  # (source without prefix, device); imports the library
     recognises: Callable[[Path], bool] = lambda folder: False  # whether a folder without diptych.json is its
     matches: bool = False  # whether its encoders have a matching head; see diptych.encoders.rerank
-    load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what images alone need
+    load_texts: Callable[[str, str | None], DualEncoder] | None = None  # without what only images need
 
 
 FAMILIES: Registry[Family] = Registry("encoder family", "diptych.encoders.family", "diptych.encoders")
 
 
-def _loader(
-    module: str, name: str, extra: str = "pretrained", **options: Any
-) -> Callable[[str, str | None], DualEncoder]:
-    """Return a function that imports an encoder's class, with the library it needs, and opens a source."""
+def _loader(place: str, extra: str, **options: Any) -> Callable[[str, str | None], DualEncoder]:
+    """Return a function that imports ``MODULE:CLASS``, with the library it needs, and opens a source."""
+    module, _, name = place.partition(":")
 
     def load(source: str, device: str | None) -> DualEncoder:
-        require("torch", extra, f"the encoder {source}")
+        if extra:
+            require("torch", extra, f"the encoder {source}")
         found = getattr(importlib.import_module(f"diptych.encoders.{module}"), name)
-        opened: DualEncoder = found.open(source, device=device, **options)
-        return opened
+        return found.open(source, device=device, **options)  # type: ignore[no-any-return]
 
     return load
 
 
-def _has(file: str) -> Callable[[Path], bool]:
-    return lambda folder: (folder / file).is_file()
+def _has(file: str, folder: Path) -> bool:
+    return bool(file) and (folder / file).is_file()
 
 
-def _model_type(folder: Path) -> Any:
+def model_type(folder: Path) -> Any:
     file = folder / "config.json"
     content = read_json(file) if file.is_file() else None
     return content.get("model_type") if isinstance(content, dict) else None
@@ -63,105 +65,35 @@ def _model_type(folder: Path) -> Any:
 
 def _is_huggingface(folder: Path) -> bool:
     # modules.json: a model of sentence-transformers, a CLIP among others.
-    if (folder / "modules.json").is_file() or _model_type(folder) is None:
+    if (folder / "modules.json").is_file() or model_type(folder) is None:
         return False
     from diptych.encoders.huggingface import TEXT_RULES
 
-    return _model_type(folder) in TEXT_RULES
+    return model_type(folder) in TEXT_RULES
 
 
-def _load_blip(source: str, device: str | None) -> DualEncoder:
-    path = Path(source).expanduser()
-    if source.startswith("pretraining:") or path.is_file() or (path.is_dir() and _model_type(path) != "blip"):
-        from diptych.encoders.official.encoder import open_official_blip
-
-        return open_official_blip(source, device=device)
-    return _loader("two_stage", "BlipEncoder")(source, device)
-
-
-for _family in (
-    Family(
-        "adapted",
-        "any other encoder with a linear map per side, learned from a few pairs",
-        ("a folder that diptych adapt wrote",),
-        None,
-        _loader("adapted", "LinearlyAdapted", "train"),
-    ),
-    Family(
-        "albef",
-        "ALBEF from its authors' checkpoints, with its matching head",
-        ("albef:FILE", "albef:pretraining:FILE"),
-        "albef",
-        _loader("official.encoder", "AlbefEncoder"),
-        matches=True,
-    ),
-    Family(
-        "blip",
-        "BLIP for retrieval, of transformers or from its authors' checkpoints, with its matching head",
-        ("blip:NAME", "blip:FILE", "blip:pretraining:FILE", "a transformers folder of BLIP"),
-        "blip",
-        _load_blip,
-        lambda folder: _model_type(folder) == "blip",
-        matches=True,
-    ),
-    Family(
-        "conse",
-        "a timm classifier's class names through a sentence encoder (ConSE): no training on pairs",
-        ("conse:FOLDER with a conse.json",),
-        "conse",
-        _loader("conse", "ConseEncoder"),
-        _has("conse.json"),
-    ),
-    Family(
-        "huggingface",
-        "CLIP, SigLIP, AltCLIP, ALIGN, GroupViT and their like, from transformers",
-        ("hf:NAME", "a transformers folder"),
-        "hf",
-        _loader("huggingface", "HuggingFaceEncoder"),
-        _is_huggingface,
-    ),
-    Family(
-        "open_clip",
-        "any model of open_clip, by architecture and pretrained tag or by folder",
-        ("open_clip:ARCHITECTURE/PRETRAINED", "open_clip:hf-hub:NAME", "an open_clip folder"),
-        "open_clip",
-        _loader("openclip", "OpenClipEncoder"),
-        _has("open_clip_config.json"),
-    ),
-    Family(
-        "rows",
-        "rows made elsewhere, as .npy or Parquet, matched with the data by id; encodes nothing new",
-        ("rows:FOLDER",),
-        "rows",
-        lambda source, device: GivenRows.open(source),
-        is_folder_of_rows,
-    ),
-    Family(
-        "sentence_transformers",
-        "CLIP of sentence-transformers, e.g. clip-ViT-L-14, with the library's own preprocessing",
-        ("st:NAME", "a sentence-transformers folder"),
-        "st",
-        _loader("huggingface", "SentenceTransformersEncoder"),
-        _has("modules.json"),
-    ),
-    Family(
-        "two_tower",
-        "an image tower and a caption tower trained by this package",
-        ("a folder that diptych train wrote",),
-        None,
-        _loader("two_tower", "TwoTowerEncoder", "train"),
-        load_texts=_loader("two_tower", "TwoTowerEncoder", "train", images=False),
-    ),
-    Family(
-        "xvlm",
-        "X-VLM from its authors' checkpoints, with its matching head",
-        ("xvlm:FILE", "xvlm:pretraining:FILE"),
-        "xvlm",
-        _loader("official.encoder", "XvlmEncoder"),
-        matches=True,
-    ),
-):
-    FAMILIES.add(_family)
+_RECOGNISED: dict[str, Callable[[Path], bool]] = {
+    "blip": lambda folder: model_type(folder) == "blip",
+    "huggingface": _is_huggingface,
+    "rows": is_folder_of_rows,
+}
+for _name, _about in tomllib.loads(
+    (resources.files("diptych.encoders") / "families.toml").read_text(encoding="utf-8")
+).items():
+    _place, _file = _about.pop("loader"), _about.pop("file", "")
+    _extra = _about.pop("extra", "pretrained")
+    FAMILIES.add(
+        Family(
+            _name,
+            _about.pop("description"),
+            tuple(_about.pop("forms")),
+            _about.pop("prefix", None),
+            _loader(_place, _extra),
+            _RECOGNISED.get(_name, partial(_has, _file)),
+            load_texts=_loader(_place, _extra, images=False) if _name == "two_tower" else None,
+            **_about,
+        )
+    )
 
 
 _CHECKPOINTS = (".th", ".pth", ".pt")  # no library of encoders calls its weights so

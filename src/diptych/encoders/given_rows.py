@@ -69,7 +69,7 @@ class GivenRows(DualEncoder):
         self.folder, self.name, self._images, self._texts = folder, folder.name, images, texts
 
     @classmethod
-    def open(cls, folder: Path | str) -> GivenRows:
+    def open(cls, folder: Path | str, device: str | None = None) -> GivenRows:
         folder = Path(folder).expanduser()
         tables = {}
         for kind, names in _NAMES.items():
@@ -83,7 +83,7 @@ class GivenRows(DualEncoder):
         widths = {kind: table.rows.shape[1] for kind, table in tables.items()}
         if widths["image"] != widths["text"]:
             raise StorageError(
-                f"{folder}: pictures have rows of width {widths['image']}, captions of {widths['text']}",
+                f"{folder}: images have rows of width {widths['image']}, captions of {widths['text']}",
                 "give rows that one model made",
             )
         return cls(folder.resolve(), tables["image"], tables["text"])
@@ -133,7 +133,6 @@ class GivenRows(DualEncoder):
 
 
 def _image_names(collection: Collection) -> list[list[str]]:
-    """Return the ways in which files of rows name images: by id, by Karpathy's imgid, by file name."""
     ids = list(collection.image_ids)
     numbers = [str(record.get("imgid")) for record in collection.records or ()]
     return [ids, *([numbers] if len(numbers) == len(ids) else []), [Path(name).stem for name in ids]]

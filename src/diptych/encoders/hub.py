@@ -7,17 +7,13 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import SafetensorError
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.encoders.dual_encoder import EncoderHeader
-
-if TYPE_CHECKING:
-    from diptych.encoders.dual_encoder import DualEncoder
-
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
 
 _EXTRA = ("hub", "models of the hub")
 _PATIENCE = 5.0  # seconds
@@ -58,16 +54,16 @@ def encoder_card(encoder: DualEncoder) -> str:
         f"A dual encoder for image–text retrieval, {encoder.width} dimensions, family `{encoder.family}`.",
         "from diptych.encoders.dual_encoder import DualEncoder\n\n"
         'encoder = DualEncoder.load("FOLDER")  # the folder this file is in\n'
-        'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([picture]).T',
+        'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([image]).T',
         description,
     )
 
 
+# What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach.
 _LOADING_ERRORS = (
     *(OSError, ValueError, RuntimeError, TypeError, KeyError, ImportError),
     *(SafetensorError, pickle.UnpicklingError),
 )
-"""What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach."""
 
 
 @contextmanager
@@ -113,11 +109,9 @@ def hub_folder(source: str, owner: str = "", **patterns: list[str]) -> Path:
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of transformers in float32, without running code of its files, and the report of its loading.
+    """Load a model of the library's class ``name`` in float32, without running code of its files, and a report.
 
-    Args:
-        name: of the library's class.
-        check: raises for a configuration before its weights are read.
+    ``check`` raises for a configuration before its weights are read.
     """
     import torch
     import transformers
@@ -163,7 +157,7 @@ def hub_within_reach() -> Iterator[None]:
 
 
 def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
-    """Raise StorageError for what a library would make up: weights, or a tokenizer of special tokens alone."""
+    """Raise StorageError for what a library would make up: weights, or a tokenizer of nothing but special tokens."""
     lost = sorted(missing)
     if lost:
         raise StorageError(
@@ -199,10 +193,11 @@ def tokenizer_content(tokenizer: Any) -> dict[str, Any]:
     if backend is None:
         return content | {"vocabulary": tokenizer.get_vocab()}
     rules = json.loads(backend.to_str())
-    # The two keys left out are what the last call asked for.
+    # The two keys left out are settings of the last call.
     return content | {key: value for key, value in rules.items() if key not in ("truncation", "padding")}
 
 
+# Configuration keys that do not change a row in evaluation mode.
 NO_EFFECT = frozenset(
     (
         *("_name_or_path", "name_or_path", "_commit_hash", "transformers_version", "architectures"),
@@ -214,7 +209,6 @@ NO_EFFECT = frozenset(
         *("return_dict", "output_attentions", "output_hidden_states"),
     )
 )
-"""Configuration keys that do not change a row in evaluation mode."""
 
 
 @contextmanager

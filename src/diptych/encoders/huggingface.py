@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -51,6 +51,7 @@ class TextRule:
     reserved: int = 0  # position rows that no token uses (RoBERTa numbers positions from pad id + 1)
 
 
+# By ``model_type`` of ``config.json``.
 TEXT_RULES: dict[str, TextRule] = {
     "clip": TextRule("longest"),
     "groupvit": TextRule("longest"),
@@ -61,7 +62,6 @@ TEXT_RULES: dict[str, TextRule] = {
     "siglip": TextRule("max_length", mask=False),
     "siglip2": TextRule("max_length", limit=64, mask=False),
 }
-"""By ``model_type`` of ``config.json``."""
 
 
 class HuggingFaceEncoder(PretrainedEncoder):
@@ -93,7 +93,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @classmethod
     def _load(cls, source: str) -> tuple[Any, Any, Any]:
-        """Return model, tokenizer and image processor."""
         import transformers
 
         def check(config: Any) -> None:
@@ -115,9 +114,9 @@ class HuggingFaceEncoder(PretrainedEncoder):
             )
         check_complete(source, report["missing_keys"], tokenizer)
         if report["mismatched_keys"]:
-            name, found, wanted = sorted(report["mismatched_keys"])[0]
+            name, found, expected = sorted(report["mismatched_keys"])[0]
             raise StorageError(
-                f"{source}: {name} has the shape {tuple(found)}, its config.json asks for {tuple(wanted)}",
+                f"{source}: {name} has the shape {tuple(found)}, its config.json requires {tuple(expected)}",
                 "use the config.json and the weights of the same model",
             )
         if report["unexpected_keys"]:
@@ -129,21 +128,20 @@ class HuggingFaceEncoder(PretrainedEncoder):
         """Refuse a configuration before its weights are read."""
 
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        """Return rows of what the image processor made."""
         return _pooled(self.model.get_image_features(**inputs))
 
     def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        """Return rows of token ids and, where the model takes it, their mask."""
         return _pooled(self.model.get_text_features(**inputs))
-
-    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        return self._picture_rows(
-            **self.image_processor(images=pictures, return_tensors="pt").to(self.device)
-        )
 
     @property
     def prepares(self) -> bool:
         return bool(self._pixels.one_size)
+
+    def prepared_features(self, prepared: Sequence[Any]) -> torch.Tensor:
+        if self.prepares:
+            return super().prepared_features(prepared)
+        seen = self.image_processor(images=list(prepared), return_tensors="pt")
+        return self._picture_rows(**seen.to(self.device))
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
         return self._picture_rows(pixel_values=pixels)
@@ -249,7 +247,7 @@ def first_module(folder: Path, source: str) -> Path:
     if kinds[0] not in _WRAPPERS or others:
         raise UsageError(
             f"{source} is a model of sentence-transformers made of {', '.join(kinds)}",
-            "only CLIP-like ones are dual encoders of pictures and texts, such as clip-ViT-B-32",
+            "only CLIP-like ones are dual encoders of images and texts, such as clip-ViT-B-32",
         )
     inner = folder / path
     if not (inner / "config.json").is_file():
@@ -258,7 +256,6 @@ def first_module(folder: Path, source: str) -> Path:
 
 
 def _default_prompt(folder: Path) -> str:
-    """Return what the library puts before every text by default."""
     file = folder / "config_sentence_transformers.json"
     content = read_json(file) if file.is_file() else {}
     name = content.get("default_prompt_name")

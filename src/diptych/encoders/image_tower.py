@@ -15,6 +15,7 @@ Semantic Reasoning for Image-Text Matching, ICCV 2019.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -36,6 +37,7 @@ from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.hub import hub_within_reach, loading
 from diptych.encoders.inputs import as_regions, load_fitting, split_picture, weights_fingerprint
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.row_store import RowPlan, RowStore
 from diptych.encoders.tower import Tower, make_head, start_uniform, unit_rows
@@ -66,6 +68,25 @@ class ImageTower(Tower):
     """Images to unit rows."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], backbone: str = "resnet152", **options: Any
+    ) -> ImageTower:
+        """Load the image encoder of a checkpoint of VSE++ that was trained on images.
+
+        Layout: a ResNet of torchvision under ``cnn.module.`` (or ``cnn.``) and the projection ``fc``; in a file of both
+        encoders the first of ``model``, read with ``weights_only=True``. ``backbone`` is timm's name of the network.
+        One that was trained on features is a :class:`RegionTower`.
+
+        Source: github.com/fartashf/vsepp.
+        """
+        weights = published_weights(path, 0)
+        config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
+        made = ImageTowerConfig(backbone=backbone, **config | options)
+        tower = cls(made, weights.shape("fc.weight", 2)[0], load_weights=False)
+        names = {"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1.", "": ""}
+        return tower.take_published(weights, names)
 
     def __init__(self, config: ImageTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
@@ -103,16 +124,15 @@ class ImageTower(Tower):
         return {"backbone": self.config.backbone, **self.config.preprocessing.model_dump(mode="json")}
 
     def features(self, pictures: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
+        """Map (n, 3, size, size) → (n, feature_width) pooled features, before normalisation."""
         if self.config.grid is None:
-            pooled: Tensor = self.backbone(pictures)
-            return pooled
+            return self.backbone(pictures)  # type: ignore[no-any-return]
         backbone: Any = self.backbone
         cells = nn.functional.adaptive_avg_pool2d(backbone.forward_features(pictures), self.config.grid)
         return cells.flatten(1)
 
     def project(self, features: Tensor) -> Tensor:
-        """(n, feature_width) → (n, width) unit rows."""
+        """Map (n, feature_width) → (n, width) unit rows."""
         if self.config.normalise_features:
             features = unit_rows(features)
         return self.finish(self.head(features))
@@ -168,7 +188,7 @@ class RegionTowerConfig(Options):
     """
 
     kind: Literal["regions"] = "regions"
-    regions: int = Field(36, ge=1)  # how many each picture has
+    regions: int = Field(36, ge=1)  # how many each image has
     feature_width: int = Field(2048, ge=1)  # length of a region's features
     layers: int = Field(4, ge=0)  # graph convolutions
     fusion: Literal["gru", "mean"] = "gru"  # last state of a GRU over the regions in order, or mean
@@ -194,7 +214,7 @@ class GraphConvolution(nn.Module):
         self.phi = nn.Conv1d(width, width, 1)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, width, N) → (n, width, N)."""
+        """Map (n, width, N) → (n, width, N)."""
         related = self.theta(regions).transpose(1, 2) @ self.phi(regions) / regions.shape[2]
         gathered = self.g(regions) @ related.transpose(1, 2)
         mixed: Tensor = self.W(gathered)
@@ -216,7 +236,7 @@ class RegionHead(nn.Module):
         self.bn: nn.Module = nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
 
     def related(self, regions: Tensor) -> Tensor:
-        """(n, N, feature_width) → (n, N, width) related regions of unit length."""
+        """Map (n, N, feature_width) → (n, N, width) related regions of unit length."""
         axis = 1 if self.config.compat == "region-axis" else 2
         values = self.fc(regions)
         if self.config.normalise_input:
@@ -227,7 +247,7 @@ class RegionHead(nn.Module):
         return nn.functional.normalize(values.transpose(1, 2), dim=axis, eps=1e-12)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """(n, N, feature_width) → (n, width)."""
+        """Map (n, N, feature_width) → (n, width)."""
         values = self.related(regions)
         rows: Tensor = self.bn(
             self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
@@ -239,6 +259,30 @@ class RegionTower(Tower):
     """Region features to unit rows; ``backbone`` is empty: the detector is not part of the model."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
+
+    @classmethod
+    def load_published(cls, path: Path | str | Mapping[str, Any], **options: Any) -> RegionTower:
+        """Load the image encoder of a checkpoint of VSRN, or of VSE++ that was trained on features.
+
+        Layout: the projection ``fc``, of VSRN graph convolutions ``Rs_GCN_1`` to ``Rs_GCN_4``, a GRU ``img_rnn`` and,
+        for Flickr30k, ``bn``; in a file of both encoders the first of ``model``, read with ``weights_only=True``.
+        ``options`` are those that no shape determines, such as ``regions``.
+
+        Source: github.com/KunpengLi1994/VSRN, github.com/fartashf/vsepp.
+        """
+        weights = published_weights(path, 0)
+        width, feature_width = weights.shape("fc.weight", 2)
+        relates, norm = "img_rnn.weight_hh_l0" in weights, "bn.weight" in weights
+        config = {
+            "regions": 36 if relates else 1,
+            "feature_width": feature_width,
+            "layers": len({name.split(".")[0] for name in weights.state if name.startswith("Rs_GCN_")}),
+            "fusion": "gru" if relates else "mean",
+            "normalise_input": not norm,
+            "batch_norm": norm,
+            "compat": "region-axis" if relates else "none",
+        }
+        return cls(RegionTowerConfig(**config | options), width).take_published(weights, {"": "head."})
 
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
@@ -263,7 +307,7 @@ class RegionTower(Tower):
         return regions
 
     def project(self, features: Tensor) -> Tensor:
-        """(n, regions, feature_width) → (n, width) unit rows."""
+        """Map (n, regions, feature_width) → (n, width) unit rows."""
         return self.finish(self.head(features))
 
     def forward(self, regions: Tensor) -> Tensor:
@@ -276,9 +320,9 @@ _BLOCK_IMAGES = 32
 
 
 class FeatureOptions(Options):
-    """How features are cached."""
+    """Options of cached features."""
 
-    views: int = Field(0, ge=0, le=1000)  # random crops stored per picture beside the central one
+    views: int = Field(0, ge=0, le=1000)  # random crops stored per image next to the central one
     augmentation: Augmentation = Augmentation()  # what a random view is
     precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone; bfloat16: 2 to 3 digits
     storage: Literal["float32", "float16"] = "float32"  # on disk
@@ -304,7 +348,7 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
         """Open the store of this tower and these images, computing what is not there yet."""
         if isinstance(tower, RegionTower) or collection.holds == "regions":
             raise UsageError(
-                f"features are cached from pictures; the tower takes {tower.takes}, "
+                f"features are cached from images; the tower takes {tower.takes}, "
                 f"{collection.name} holds {collection.holds}",
                 "leave [features] out of the recipe: region features are read as they are",
             )

@@ -8,55 +8,52 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PIL import Image as pillow
+from PIL.Image import Image
 
 from diptych.core.errors import CaptionError, ImageError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.images import OverlaidPicture, split_overlay
+from diptych.data.images import OverlaidPicture, Overlay, read_image, split_overlay, to_rgb
 
 if TYPE_CHECKING:
     import torch
-    from PIL.Image import Image
     from torch import Tensor
 
-    from diptych.data.images import Overlay
-
-
+_COUNTS = "num_batches_tracked"
 MAX_ASPECT = 500  # scaling the shorter side of longer images to 224 pixels would need gigabytes
 
 
 def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None]:
-    """Split one item into its RGB picture and what is laid over it."""
+    """Split one item into its RGB image and what is laid over it."""
     picture, overlay = split_overlay(item)
     return as_picture(picture, position), overlay
 
 
 def as_picture(item: Any, position: int | str) -> Image:
-    from PIL import Image as pillow
-
-    from diptych.data.images import to_rgb
-
+    if isinstance(item, str | Path):
+        item = read_image(Path(item))
     if isinstance(item, OverlaidPicture):
         raise ImageError(
             f"image {position} has something laid over it (the digits of a shortcut), which this encoder "
             "does not paste",
             "evaluate it without shortcuts, or split the item with diptych.data.images.split_overlay and "
-            "paste it where pictures are prepared",
+            "paste it where images are prepared",
         )
     if isinstance(item, np.ndarray):
         if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] == 3)):
             raise ImageError(
                 f"image {position} is a {item.dtype} array of shape {item.shape}",
-                "this encoder takes pictures: Pillow images or (height, width, 3) uint8 arrays; "
+                "this encoder takes images: Pillow images or (height, width, 3) uint8 arrays; "
                 "region features are for an encoder with a region tower",
             )
         if item.size == 0:
             raise ImageError(f"image {position} has no pixels: its shape is {item.shape}")
         item = pillow.fromarray(item)
-    if not isinstance(item, pillow.Image):
+    if not isinstance(item, Image):
         raise ImageError(
-            f"image {position} is a {type(item).__name__}, not a picture",
-            "open it first: diptych.data.images.read_image",
+            f"image {position} is a {type(item).__name__}, not an image of Pillow or an array",
+            "give a path, a Pillow image or an array of pixels",
         )
     width, height = item.size
     if not width or not height or max(width, height) > MAX_ASPECT * min(width, height):
@@ -74,7 +71,7 @@ def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.n
         raise ImageError(
             f"image {position} is {what}, not a matrix of region features",
             f"this encoder takes ({regions}, {width}) float arrays: read the data with the reader's "
-            "option regions, or use an encoder that takes pictures",
+            "option regions, or use an encoder that takes images",
         )
     if item.shape != (regions, width):
         raise ImageError(
@@ -90,9 +87,9 @@ def as_regions(item: Any, position: int | str, regions: int, width: int) -> np.n
 
 
 def check_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return ``texts`` when each of them is a text."""
+    """Return ``texts`` when each of them is a text; of a single text a list."""
     if isinstance(texts, str):
-        raise UsageError(f"a list of texts expected, got the text {texts[:40]!r}", "put it in a list")
+        texts = [texts]
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             raise CaptionError(f"text {position} is a {type(text).__name__} ({text!r}), not a text")
@@ -115,7 +112,7 @@ class ByteTable:
 
     @classmethod
     def of(cls, finish: Callable[[np.ndarray], np.ndarray]) -> ByteTable | None:
-        """Return the table of ``finish``; None when that is not a function of channel and byte alone."""
+        """Return the table of ``finish``; None when that is not a function of only channel and byte."""
         every = np.repeat(np.arange(256, dtype=np.uint8).reshape(16, 16, 1), 3, axis=2)
         values = finish(every)
         if values.shape != (3, 16, 16) or values.dtype != np.float32:
@@ -161,17 +158,27 @@ def load_fitting(
     network: torch.nn.Module, path: Path, what: str, fix: str, ignore: tuple[str, ...] = ()
 ) -> None:
     """Load a state dict whose names and shapes are the network's, but for names that begin as in ``ignore``."""
-    state, wanted = load_tensors(path, fix), network.state_dict()
-    missing = sorted(wanted.keys() - state.keys())
-    surplus = sorted(name for name in state.keys() - wanted.keys() if not name.startswith(ignore))
-    other = sorted(name for name in state.keys() & wanted.keys() if state[name].shape != wanted[name].shape)
+    take_weights(network, load_tensors(path, fix), f"{path} does not fit {what}", fix, ignore)
+
+
+def take_weights(
+    network: torch.nn.Module, state: Mapping[str, Tensor], misfit: str, fix: str, ignore: tuple[str, ...] = ()
+) -> None:
+    """Load weights as :func:`load_fitting` does; counts of batches, which old files lack, may be missing."""
+    expected = network.state_dict()
+    missing = sorted(name for name in expected.keys() - state.keys() if not name.endswith(_COUNTS))
+    surplus = sorted(name for name in state.keys() - expected.keys() if not name.startswith(ignore))
+    other = sorted(
+        name for name in state.keys() & expected.keys() if state[name].shape != expected[name].shape
+    )
     if missing or surplus or other:
         raise MismatchError(
-            f"{path} does not fit {what}: {len(missing)} tensors missing, {len(surplus)} unknown, "
+            f"{misfit}: {len(missing)} tensors missing, {len(surplus)} unknown, "
             f"{len(other)} of another shape (e.g. {(missing or surplus or other)[0]})",
             fix,
         )
-    network.load_state_dict({name: state[name].to(value.dtype) for name, value in wanted.items()})
+    kept = {name: state[name].to(value.dtype) for name, value in expected.items() if name in state}
+    network.load_state_dict(kept, strict=False)
 
 
 def weights_fingerprint(state: Mapping[str, Tensor]) -> str:

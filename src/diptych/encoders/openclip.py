@@ -35,7 +35,6 @@ _LIBRARY = ("open_clip", "open-clip", "loading an open_clip model")
 
 @contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """Keep open_clip's calls of the root logger from installing a handler that prints for everybody."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:
@@ -45,7 +44,6 @@ def _quiet_logging() -> Iterator[None]:
 
 
 def _split_source(library: Any, source: str) -> tuple[str, str]:
-    """Split ``ARCHITECTURE/PRETRAINED`` in two, both known and made for each other."""
     architecture, _, pretrained = source.partition("/")
     config = library.get_model_config(architecture)
     if config is None:
@@ -66,13 +64,13 @@ def _split_source(library: Any, source: str) -> tuple[str, str]:
     return architecture, pretrained
 
 
+# Configuration keys that do not change a row in evaluation mode.
 _NO_EFFECT = frozenset(
     (
         *("hf_tokenizer_name", "hf_model_pretrained", "timm_model_pretrained"),
         *("patch_dropout", "timm_drop", "timm_drop_path", "init_logit_scale", "init_logit_bias"),
     )
 )
-"""Configuration keys that do not change a row in evaluation mode."""
 
 _CHARACTERS_PER_TOKEN = 64  # more cannot matter (the longest token has 32 bytes), and take quadratic time
 
@@ -126,8 +124,7 @@ class OpenClipEncoder(PretrainedEncoder):
         return [" ".join(text.split())[:most] if len(text) > most else text for text in texts]
 
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_image(pixels)
-        return rows
+        return self.model.encode_image(pixels)  # type: ignore[no-any-return]
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
         filler = self.padding[0]
@@ -142,8 +139,7 @@ class OpenClipEncoder(PretrainedEncoder):
         return 0 if inner is None else int(inner.pad_token_id), self.text_limit, False
 
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_text(tokens)
-        return rows
+        return self.model.encode_text(tokens)  # type: ignore[no-any-return]
 
     def sides(self) -> tuple[list[str], list[str]]:
         model, other = self.model, ("visual", "logit_scale", "logit_bias")

@@ -10,9 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from PIL import Image as pillow
+from PIL.Image import Image
 from pydantic import Field, model_validator
 
 from diptych.core.errors import UsageError
@@ -20,11 +22,8 @@ from diptych.core.options import Options
 from diptych.data.images import Overlay, pasted
 from diptych.encoders.inputs import ByteTable
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    Cut: TypeAlias = Callable[[Image], np.ndarray]
-    """From an image to (height, width, 3) uint8."""
+# From an image to (height, width, 3) uint8.
+Cut: TypeAlias = Callable[[Image], np.ndarray]
 
 
 class Augmentation(Options):
@@ -50,7 +49,7 @@ class Augmentation(Options):
 
 
 class Preprocessing(Options):
-    """How an image becomes a (3, size, size) float32 array."""
+    """Turn an image into a (3, size, size) float32 array."""
 
     size: int = Field(224, ge=8, le=4096)  # side of the square the tower sees, in pixels
     resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
@@ -85,8 +84,6 @@ class Preprocessing(Options):
         return self._with_overlay(pixels, overlay)
 
     def _cut(self, picture: Image, box: tuple[float, float, float, float], flip: bool) -> np.ndarray:
-        from PIL import Image as pillow
-
         method = pillow.Resampling[self.interpolation.upper()]
         cut = picture.resize((self.size, self.size), method, box=box, reducing_gap=3.0)
         if flip:
@@ -105,7 +102,6 @@ class Preprocessing(Options):
 
 @lru_cache(maxsize=16)
 def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
-    """Return (byte / 255 − mean) / std, in single precision, of each byte of each channel."""
     scale = 1.0 / (255.0 * np.asarray(std, dtype=np.float32))
     shift = np.asarray(mean, dtype=np.float32) / np.asarray(std, dtype=np.float32)
     values = np.arange(256, dtype=np.uint8).astype(np.float32)[:, None]
@@ -114,8 +110,6 @@ def _table(mean: tuple[float, ...], std: tuple[float, ...]) -> ByteTable:
 
 def randomly_cut(picture: Image, augmentation: Augmentation, random: np.random.Generator) -> Image:
     """Crop an image at random, to whole pixels of its own, perhaps flipped: for preprocessing of other libraries."""
-    from PIL import Image as pillow
-
     left, top, right, bottom = (round(edge) for edge in _random_box(picture.size, augmentation, random))
     cut = picture.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
     flip = random.random() < augmentation.flip
@@ -141,7 +135,6 @@ def _random_box(
 def _random_sides(
     whole: int, shares: tuple[float, float], ratios: tuple[float, float], random: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the sides of a rectangle of a random share of ``whole`` and a random first side over second."""
     area = whole * random.uniform(*shares)
     ratio = math.exp(random.uniform(math.log(ratios[0]), math.log(ratios[1])))
     return math.sqrt(area * ratio), math.sqrt(area / ratio)
@@ -191,7 +184,7 @@ class LibraryPixels(ABC):
             return None
         cut, table = halves[0], ByteTable.of(halves[1])
         random = np.random.default_rng(0)
-        tried = [_picture(random.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in _TRIED]
+        tried = [pillow.fromarray(random.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in _TRIED]
         if table is None or any(not np.array_equal(table(cut(one)), self.whole(one)) for one in tried):
             return None
         return cut, table
@@ -207,7 +200,7 @@ class LibraryPixels(ABC):
         return UsageError(
             f"{type(self.library).__name__} does not crop first and normalise last: nothing can be pasted over "
             "what the model sees",
-            "use a model with CLIP's preprocessing for shortcuts on pictures",
+            "use a model with CLIP's preprocessing for shortcuts on images",
         )
 
 
@@ -216,21 +209,21 @@ class ProcessorPixels(LibraryPixels):
 
     @cached_property
     def one_size(self) -> bool:
-        """Whether it gives pixels and nothing else, so that images can be stacked."""
-        found = self.library(images=[_picture(np.zeros((48, 64, 3), np.uint8))], return_tensors="np")
+        """Return whether it gives pixels and nothing else, so that images can be stacked."""
+        found = self.library(images=[pillow.fromarray(np.zeros((48, 64, 3), np.uint8))], return_tensors="np")
         return set(found) == {"pixel_values"}
 
     def whole(self, picture: Image, **options: bool) -> np.ndarray:
         prepared = self.library(images=[picture], return_tensors="np", **options)
         if set(prepared) != {"pixel_values"}:
             raise UsageError(
-                f"{type(self.library).__name__} makes {', '.join(prepared)} of a picture, more than pixels",
-                "use a model that takes pictures of one size",
+                f"{type(self.library).__name__} makes {', '.join(prepared)} of an image, more than pixels",
+                "use a model that takes images of one size",
             )
         return np.asarray(prepared["pixel_values"][0])
 
     def _finish(self, pixels: np.ndarray) -> np.ndarray:
-        return self.whole(_picture(pixels), do_resize=False, do_center_crop=False, do_pad=False)
+        return self.whole(pillow.fromarray(pixels), do_resize=False, do_center_crop=False, do_pad=False)
 
     def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
         cut = _cut_of(self.library.to_dict()) if hasattr(self.library, "to_dict") else None
@@ -258,13 +251,9 @@ class ComposedPixels(LibraryPixels):
             return None
         compose = type(self.library)
         cut, finish = compose(steps[:place]), compose(steps[place:])
-        return lambda picture: np.asarray(cut(picture)), lambda pixels: finish(_picture(pixels)).numpy()
-
-
-def _picture(pixels: np.ndarray) -> Image:
-    from PIL import Image as pillow
-
-    return pillow.fromarray(pixels)
+        return lambda picture: np.asarray(cut(picture)), lambda pixels: finish(
+            pillow.fromarray(pixels)
+        ).numpy()
 
 
 def _cut_of(settings: dict[str, Any]) -> Cut | None:

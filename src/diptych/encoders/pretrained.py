@@ -1,4 +1,4 @@
-"""What adapters to other libraries' models share: batches, limits, counts, the fingerprint, and towers to fine-tune."""
+"""Adapters to other libraries' models: batches, limits, counts, the fingerprint, and towers to fine-tune."""
 
 from __future__ import annotations
 
@@ -92,15 +92,13 @@ class PretrainedEncoder(TrainableEncoder):
 
     @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) preprocessed images → (n, d) rows of any length."""
+        """Map (n, 3, height, width) preprocessed images → (n, d) rows of any length."""
 
     def _tokenised(self, texts: list[str], limit: int) -> list[list[int]]:
         cleaned = [self.cleaning(text) for text in texts] if self.cleaning else texts
-        ids: list[list[int]] = self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]
-        return ids
+        return self.tokenizer(cleaned, truncation=True, max_length=limit)["input_ids"]  # type: ignore[no-any-return]
 
     def _ids(self, texts: list[str]) -> list[np.ndarray]:
-        """Return token ids of each text, cut to the limit, with special tokens, without padding."""
         return [np.asarray(row, dtype=np.int64) for row in self._tokenised(texts, self.text_limit)]
 
     def _token_counts(self, texts: list[str]) -> list[int]:
@@ -115,7 +113,7 @@ class PretrainedEncoder(TrainableEncoder):
 
     @abstractmethod
     def token_features(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
+        """Map (n, t) padded token ids and (n,) lengths → (n, d) rows of any length."""
 
     @abstractmethod
     def sides(self) -> tuple[list[str], list[str]]:
@@ -206,9 +204,9 @@ class PretrainedEncoder(TrainableEncoder):
             count <= self.text_limit and len(text) <= most for text, count in zip(texts, counts, strict=True)
         ]
 
-    def _image_features(self, pictures: list[Any]) -> torch.Tensor:
-        """Return (batch, d) rows of RGB images, for models that need more than pixels of one shape."""
-        raise NotImplementedError(f"{type(self).__name__} prepares pictures one by one")
+    def prepared_features(self, prepared: Sequence[Any]) -> torch.Tensor:
+        """Return (batch, d) rows of any length, of what :meth:`prepared` gave."""
+        return self.pixel_features(torch.from_numpy(np.stack(prepared)).to(self.device))
 
     def _text_features(self, texts: list[str]) -> torch.Tensor:
         tokens, lengths = pad_tokens(self._ids(texts), *self.padding)
@@ -281,11 +279,7 @@ class PretrainedEncoder(TrainableEncoder):
         self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
     ) -> np.ndarray:
         self.model.eval()
-        if self.prepares:
-            pixels = torch.from_numpy(np.stack(prepared)).to(self.device)
-            features = self.pixel_features(pixels).float().cpu().numpy()
-        else:
-            features = self._image_features(list(prepared)).float().cpu().numpy()
+        features = self.prepared_features(prepared).float().cpu().numpy()
         if features.shape != (len(prepared), self.width):
             raise MismatchError(
                 f"{self.name} gives images rows of shape {features.shape}, texts of width {self.width}",
@@ -297,7 +291,7 @@ class PretrainedEncoder(TrainableEncoder):
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        check_texts(texts)
+        texts = check_texts(texts)
         self.model.eval()
         rows = np.empty((len(texts), self.width), dtype=np.float32)
         cut = 0
@@ -396,7 +390,7 @@ class PretrainedImages(_Side):
         return self._encoder.preprocessing()
 
     def features(self, pictures: torch.Tensor) -> torch.Tensor:
-        """(n, 3, height, width) → (n, width) rows of any length."""
+        """Map (n, 3, height, width) → (n, width) rows of any length."""
         return self._encoder.pixel_features(pictures)
 
     def project(self, features: torch.Tensor) -> torch.Tensor:
@@ -416,7 +410,7 @@ class PretrainedTexts(_Side):
         return {"limit": self._encoder.text_limit, "characters": self._encoder.characters, "cut": "end"}
 
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """(n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
+        """Map (n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
         return unit_tensors(self._encoder.token_features(tokens, lengths.to(tokens.device)))
 
 

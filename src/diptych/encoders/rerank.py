@@ -45,8 +45,8 @@ _PICTURES = 8  # what is lost to an interruption: of COCO at k = 256 some 10,000
 _PAIRS = 64
 _TEXT_BLOCK = 1024
 
+# What the head reads, by name: arrays with the item first, every item's part of the same shape and type.
 PairInputs = dict[str, np.ndarray]
-"""What the head reads, by name: arrays with the item first, every item's part of the same shape and type."""
 
 
 class MatchingEncoder(ABC):
@@ -81,12 +81,12 @@ def finite_scores(scores: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(scores)
 
 
+# Of each direction, (queries, k) rows of the gallery and their contrastive scores.
 Chosen = Mapping[Direction, tuple[np.ndarray, np.ndarray]]
-"""Of each direction, (queries, k) rows of the gallery and their contrastive scores."""
 
 
 def pair_keys(chosen: Chosen) -> np.ndarray:
-    """(p,) int64, ascending: image · texts + text of every pair, each once."""
+    """Return (p,) int64, ascending: image · texts + text of every pair, each once."""
     return np.unique(np.concatenate([_keys_of(chosen, name).reshape(-1) for name in chosen]))
 
 
@@ -115,7 +115,6 @@ def _matched(
     read: np.ndarray,
     batch: int,
 ) -> Iterator[np.ndarray]:
-    """Yield the head's scores of image ``rows[i]``, which ascend, with text ``read[i]``, a batch at a time."""
     for begin in range(0, len(rows), batch):
         mine, here = rows[begin : begin + batch], read[begin : begin + batch]
         low, high = int(mine[0]), int(mine[-1]) + 1  # sorted: a slice, which copies nothing
@@ -124,11 +123,6 @@ def _matched(
             mine - low,
             {name: np.asarray(values[here]) for name, values in texts.items()},
         )
-        if scores.shape != mine.shape:
-            raise MismatchError(
-                f"the matching head gave scores of shape {scores.shape} for {len(mine)} pairs",
-                "match has to give one number per pair",
-            )
         yield finite_scores(scores)
 
 
@@ -295,11 +289,6 @@ def _reranked(
                     if name not in arrays:
                         shape = (collection.n_captions, *values.shape[1:])
                         arrays[name] = create_array(folder / f"{name}.npy", values.dtype.str, shape)
-                    if values.shape != (len(texts), *arrays[name].shape[1:]):
-                        raise MismatchError(
-                            f"the head's {name} of {len(texts)} texts have the shape {values.shape}",
-                            "text_inputs has to give arrays of one shape, one row per text",
-                        )
                     arrays[name][begin : begin + len(texts)] = values
                 bar.advance(len(texts))
 
@@ -330,7 +319,7 @@ def _reranked(
             except NumericalError as error:
                 names = collection.image_ids
                 raise NumericalError(
-                    f"re-ranking pictures {names[first]!r} to {names[last]!r} with their captions: {error.message}",
+                    f"re-ranking images {names[first]!r} to {names[last]!r} with their captions: {error.message}",
                     error.fix,
                 ) from error
             scores.flush()  # type: ignore[attr-defined]

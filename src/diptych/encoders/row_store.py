@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RowPlan(Artifact, kind="row-plan"):
-    """What is computed; a store of the same plan resumes."""
+    """Describe the rows to compute; a store of the same plan resumes."""
 
     of: Mapping[str, Any]  # what rows depend on: fingerprints of model and data, options
     count: int
@@ -163,9 +163,7 @@ class RowStore:
         self._recorded = time.monotonic()
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
-        """Make the artifact ``target`` of the rows and the header that ``make`` returns of them."""
-        if len(missing := self.missing()):
-            raise DataError(f"{len(missing)} of {self.plan.blocks} blocks of {self.plan.noun} are missing")
+        """Make the artifact ``target`` of the rows, of which none is missing, and the header that ``make`` returns."""
         with storage_errors(self.folder):
             made = make(map_array(self.folder / _ROWS))
             made.write_header(self.folder)
@@ -208,8 +206,8 @@ def keyed_rows(
 ) -> tuple[np.ndarray, bool]:
     """Return rows by key, memory-mapped, and whether all of them were there; no item is ever computed twice.
 
-    Every row is a record of ``pool.bin`` with a checksum, computed again where it is corrupt; beside it lie the rows in
-    the order of ``keys``. ``make`` gets (m,) places in ``keys`` and yields places in these and their rows.
+    Every row is a record of ``pool.bin`` with a checksum, computed again where it is corrupt; next to it are
+    the rows in the order of ``keys``. ``make`` gets (m,) places in ``keys`` and yields places in these and their rows.
     """
     record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
     pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"
@@ -241,7 +239,6 @@ def keyed_rows(
 
 
 def _places(pool: Path, record: np.dtype[Any], keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the records of a pool, memory-mapped, and where (n,) ascending keys lie among them; -1 for none."""
     count = pool.stat().st_size // record.itemsize if pool.is_file() else 0
     place = np.full(len(keys), -1)
     if not count:
@@ -258,7 +255,7 @@ def _places(pool: Path, record: np.dtype[Any], keys: np.ndarray) -> tuple[np.nda
 
 
 def _checksums(records: np.ndarray) -> np.ndarray:
-    """(n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
+    """Return (n,) sums, modulo 2^64, of the bits of key and row: any changed bit changes its record's."""
     words = np.ascontiguousarray(records["row"]).view("<u4")
     drawn = np.random.default_rng(0).integers(0, 2**63, words.shape[1], dtype=np.uint64)
     odd = drawn * np.uint64(2) + np.uint64(1)

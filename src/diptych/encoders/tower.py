@@ -1,4 +1,4 @@
-"""What every tower ends with, and how a recipe chooses between kinds of tower.
+"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe.
 
 base output → [projection] → unit length → [absolute values]
 """
@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -21,9 +21,11 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
+from diptych.encoders.inputs import take_weights
+from diptych.encoders.official.checkpoint import Weights
 
+# Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths.
 Batch: TypeAlias = tuple[Tensor, Tensor]
-"""Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths."""
 Endings: TypeAlias = Sequence[str] | None
 
 
@@ -110,8 +112,20 @@ class Tower(nn.Module):
             start_uniform(first, second)
             self.projection = nn.Sequential(first, nn.ReLU(), second)
 
+    def take_published(self, weights: Weights, names: dict[str, str]) -> Self:
+        """Load weights, in double precision where they are; the first beginning of a name in ``names`` is replaced."""
+        state: dict[str, Tensor] = {}
+        for name, value in weights.state.items():
+            begin = next(begin for begin in names if name.startswith(begin))
+            state[names[begin] + name.removeprefix(begin)] = value
+        if any(value.dtype == torch.float64 for value in state.values()):
+            self.double()
+        fix = "give the checkpoint as it was published, or the options that it was trained with"
+        take_weights(self, state, f"{weights.source} does not fit the published tower", fix)
+        return self.eval()
+
     def finish(self, rows: Tensor) -> Tensor:
-        """(n, base) → (n, width) unit rows, without signs where ``absolute``."""
+        """Map (n, base) → (n, width) unit rows, without signs where ``absolute``."""
         rows = unit_rows(self.projection(rows))
         return rows.abs() if self.absolute else rows
 
@@ -176,7 +190,7 @@ class TokenInputs(CaptionInputs):
     def augmented(
         self, rows: np.ndarray, unknown: float, deleted: float, seed: int, epoch: int, endings: Endings = None
     ) -> Batch:
-        """Return captions with some words ``<unk>``, some left out, by (seed, epoch, row) alone.
+        """Return captions with some words ``<unk>``, some left out, as a function of (seed, epoch, row).
 
         Source: Bleeker, Yates, de Rijke, 2022, after PCME (Chun et al. 2021).
         """
@@ -209,7 +223,7 @@ class TokenInputs(CaptionInputs):
 
 
 def check_room(most: int, room: int, ending: str) -> None:
-    """Refuse captions of at most ``most`` tokens that have ``room`` below 0 beside an ending."""
+    """Refuse captions of at most ``most`` tokens that have ``room`` below 0 next to an ending."""
     if room < 0:
         raise UsageError(
             f"captions of {most} tokens have no room for the ending {ending!r}",

@@ -13,7 +13,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.data.loading import batched
+from diptych.encoders.family import model_type
 from diptych.encoders.huggingface import HuggingFaceEncoder, TextRule
 from diptych.encoders.inputs import check_texts
 from diptych.encoders.pretrained import PretrainedEncoder
@@ -93,7 +95,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
 
     @abstractmethod
     def pixel_states(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) prepared images → (n, tokens, width) states of the image encoder."""
+        """Map (n, 3, size, size) prepared images → (n, tokens, width) states of the image encoder."""
 
     @property
     @abstractmethod
@@ -140,7 +142,7 @@ class TwoStageEncoder(PretrainedEncoder, MatchingEncoder):
         if any(len(values) != count for values in texts.values()):
             raise MismatchError(
                 f"{count} images and {len(texts['mask'])} texts are no pairs",
-                "item i of the images is scored with item i of the texts: repeat the one that is alone",
+                "item i of the images is scored with item i of the texts: repeat the shorter one",
             )
         self.model.eval()
         if not count:
@@ -179,7 +181,7 @@ _ARCHITECTURE = "BlipForImageTextRetrieval"
 
 
 class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
-    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where that said so."""
+    """A ``BlipForImageTextRetrieval``; ``stage`` is that of its checkpoint, where known."""
 
     family: ClassVar[str] = "blip"
     rules: ClassVar[Mapping[str, TextRule]] = {"blip": TextRule("max_length", limit=35)}
@@ -204,6 +206,29 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
 
     @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> Self:
+        """Load a folder or name of transformers, or else a checkpoint of BLIP's authors."""
+        path = Path(source).expanduser()
+        names_checkpoint = source.startswith("pretraining:") or path.is_file()
+        if names_checkpoint or (path.is_dir() and model_type(path) != "blip"):
+            return cls.load_published(source, device=device)
+        return super().open(source, device=device)
+
+    @classmethod
+    def load_published(cls, path: str | Path, **options: Any) -> Self:
+        """Load a checkpoint of BLIP's authors: a file, a folder with one, or ``pretraining:FILE``.
+
+        Layout: timm's ViT under ``visual_encoder.``, BERT with cross-attention in every layer under ``text_encoder.``,
+        ``vision_proj``, ``text_proj`` and ``itm_head``; by themselves or under ``model``, read with
+        ``weights_only=True``. Momentum copies and queues are left out. ``tokenizer`` and ``device`` are options.
+
+        Source: the checkpoints that github.com/salesforce/BLIP links to.
+        """
+        from diptych.encoders.official.encoder import open_official_blip
+
+        return open_official_blip(path, **options)  # type: ignore[return-value]
+
+    @classmethod
     def _check_config(cls, config: Any) -> None:
         found = list(config.architectures or [])
         if found and _ARCHITECTURE not in found:
@@ -214,17 +239,15 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
         if not config.text_config.is_decoder:
             raise UsageError(
                 "the text_config of this BLIP says is_decoder false: transformers then leaves out the layers "
-                "that read pictures",
+                "that read images",
                 'write "is_decoder": true into the text_config of its config.json',
             )
 
     def _picture_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
-        rows: torch.Tensor = self.model.vision_proj(self.pixel_states(inputs["pixel_values"])[:, 0])
-        return rows
+        return self.model.vision_proj(self.pixel_states(inputs["pixel_values"])[:, 0])  # type: ignore[no-any-return]
 
     def pixel_states(self, pixels: torch.Tensor) -> torch.Tensor:
-        states: torch.Tensor = self.model.vision_model(pixel_values=pixels).last_hidden_state
-        return states
+        return self.model.vision_model(pixel_values=pixels).last_hidden_state  # type: ignore[no-any-return]
 
     def _token_rows(self, **inputs: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.model.text_proj(self.model.text_encoder(**inputs).last_hidden_state[:, 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -28,11 +28,12 @@ from diptych.encoders.caption_tower import (
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
+from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
+# What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model.
 CaptionSource: TypeAlias = Vocabulary | TargetModel
-"""What turns a caption into numbers: the words a GRU or bag tower knows, or a target tower's model."""
 
 
 class ModelConfig(Options):
@@ -56,7 +57,7 @@ class ModelConfig(Options):
 
 
 class TwoTowerModel(nn.Module):
-    """Both towers as one module; without ``images`` the caption tower alone."""
+    """Both towers as one module; without ``images`` only the caption tower."""
 
     def __init__(
         self, config: ModelConfig, source: CaptionSource, load_weights: bool = True, images: bool = True
@@ -80,13 +81,13 @@ class TwoTowerModel(nn.Module):
         )
 
 
+# Keys that change no row, or whose effect the fingerprint takes from elsewhere.
 _NO_EFFECT: Any = {
     "image": {"kind", "weights", "pretrained", "dropout", "bias", "batch_norm"},
     "text": {"kind", "word_vectors", "word_vector_scale", "dropout", "bias", "batch_norm", "targets"},
     "projection": True,
     "similarity": True,
 }
-"""Keys that change no row, or whose effect the fingerprint takes from elsewhere."""
 _AGAIN = "copy it again, or train it again"
 
 
@@ -107,6 +108,23 @@ class TwoTowerEncoder(TrainableEncoder):
         self.name = name
         self.temperature = temperature
         self._stored_fingerprint = ""  # of one whose image tower was not loaded
+
+    @classmethod
+    def load_published(
+        cls, path: Path | str | Mapping[str, Any], vocabulary: Vocabulary | None = None, **options: Any
+    ) -> TwoTowerEncoder:
+        """Load both encoders of a checkpoint of VSE++ or VSRN: ``model`` is a list of image and caption encoder.
+
+        Layout, source, ``vocabulary`` and ``options`` are those of the towers' ``load_published``; without a
+        vocabulary captions cannot be encoded.
+        """
+        text = CaptionTower.load_published(path, vocabulary)
+        images = any(name.startswith("cnn.") for name in published_weights(path, 0).state)
+        image: Any = (ImageTower if images else RegionTower).load_published(path, **options)
+        config = ModelConfig(width=text.base, image=image.config, text=text.config)
+        model = TwoTowerModel(config, text.vocabulary, load_weights=False, images=False)
+        model.image, model.text = image, text
+        return cls(model.float().eval(), text.vocabulary)
 
     @property
     def device(self) -> torch.device:
@@ -163,7 +181,7 @@ class TwoTowerEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:
-        """(n, feature_width) cached backbone features → (n, d) float32 unit rows."""
+        """Map (n, feature_width) cached backbone features → (n, d) float32 unit rows."""
         self.model.eval()
         blocks = []
         for start in range(0, len(features), batch_size):
@@ -229,7 +247,7 @@ class TwoTowerEncoder(TrainableEncoder):
     @classmethod
     @opening(_AGAIN)
     def open(cls, folder: Path | str, device: str | None = None, images: bool = True) -> TwoTowerEncoder:
-        """Load what ``save`` wrote; without ``images`` what :meth:`encode_texts` needs alone."""
+        """Load what ``save`` wrote; without ``images`` only what :meth:`encode_texts` needs."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
         try:
@@ -245,7 +263,7 @@ class TwoTowerEncoder(TrainableEncoder):
             model.load_state_dict(kept)
         except (ValidationError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
-            raise StorageError(f"{folder} is damaged or of another version: {reason}", _AGAIN) from None
+            raise StorageError(f"{folder} is corrupt or of another version: {reason}", _AGAIN) from None
         encoder = cls(model.eval(), source, **settings)
         encoder.to(pick_device(device))
         if not images:

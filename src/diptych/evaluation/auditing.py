@@ -56,7 +56,7 @@ def audit_encoder(
     if tested is not None:
         plain.append(tested)
         names.append(safe_name(f"{tested.name}-{tested.text_fingerprint[:8]}"))
-        if not has_facts(tested):  # its words are asked then, of the probes' data too
+        if not has_facts(tested):  # its words are then probed, of the probes' data too
             plain = [replace(part, records=None, caption_records=None) for part in plain]
     if (n := plain[0].n_images) > most:
         names[0] += f"-{most}-of-{n}-seed-{seed}"

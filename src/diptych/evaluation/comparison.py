@@ -10,11 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.evaluation.result import BOTH, OWN_GAINS, Protocol, Result, interval_line
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS
-from diptych.metrics.measuring import GainMeasure, Measure
+from diptych.metrics import DIRECTIONS, Bootstrap, GainMeasure, Measure
 from diptych.metrics.measuring import measure as declared
 from diptych.metrics.paired import LEVEL, Correction, correction_text
 
@@ -30,7 +28,7 @@ _FIELDS = {
     "texts_per_image": "positives per image",
     "images_per_text": "positives per text",
     "ties": "tie rule",
-    "asked": "queries asked",
+    "evaluated": "queries evaluated",
     "without_positive": "queries without a positive",
 }
 
@@ -65,7 +63,7 @@ class Difference:
     low: float | None  # lower end of its interval; None without resamples
     high: float | None  # upper end
     p_randomisation: float | None  # of sign flips of images; None for a measure that is no mean over queries
-    p_t: float | None  # of the paired t-test over images; None where it says nothing
+    p_t: float | None  # of the paired t-test over images; None where it is undefined
     p: float | None  # of the chosen test, corrected, at most 1
     better: bool | None  # whether the run is better at all: more of a share, less of a rank; None for a tie
 
@@ -100,7 +98,7 @@ def _difference_cell(one: Difference) -> Cell:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     runs: tuple[str, ...]  # names, the baseline's among them
     baseline: str  # the baseline's name
     values: dict[tuple[str, str], dict[str, Spread]]  # per direction (or "both") and measure, each run's
@@ -219,7 +217,7 @@ def check_alike(names: tuple[str, str], metadata: Sequence[Mapping[str, Any]], f
     first, second = metadata
     for what in dict.fromkeys([*first, *second]):
         if first.get(what) != second.get(what):
-            values = f"{first.get(what, 'not said')} and {second.get(what, 'not said')}"
+            values = f"{first.get(what, 'missing')} and {second.get(what, 'missing')}"
             raise MismatchError(f"{names[0]} and {names[1]} cannot be compared: {what} {values}", fix)
 
 
@@ -261,18 +259,18 @@ def text_image_of(result: Result, name: str) -> np.ndarray:
 
 
 def common_measures(
-    held: Mapping[str, Sequence[str]], asked: Sequence[str] | None, verb: str = "evaluate"
+    held: Mapping[str, Sequence[str]], requested: Sequence[str] | None, verb: str = "evaluate"
 ) -> list[str]:
-    """Return the measures that all runs hold, or those asked for; ``held`` has those of every run."""
+    """Return the measures that all runs hold, or those requested; ``held`` has those of every run."""
     names = list(held)
-    for measure in asked or ():
+    for measure in requested or ():
         for name, known in held.items():
             if measure not in known:
                 done = "evaluated" if verb == "evaluate" else "stressed"
                 fix = f"it has {', '.join(known)}; {verb} it again with --measure {measure}"
                 raise UsageError(f"{name} was not {done} by {measure}", fix)
     common = [name for name in held[names[0]] if all(name in known for known in held.values())]
-    found = list(dict.fromkeys(common if asked is None else asked))
+    found = list(dict.fromkeys(common if requested is None else requested))
     if not found:
         text = f"{' and '.join(names)} have no measure in common"
         raise UsageError(text, f"{verb} them with the same measures")

@@ -27,7 +27,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class PairedSettings(Bootstrap):
-    """How drops are tested: resamples for intervals, random swaps for p-values, and the correction of these."""
+    """Settings of paired tests: resamples for intervals, random swaps for p-values, and their correction."""
 
     flips: int = 10_000
     correction: str = "holm"  # or ``"bonferroni"``, ``"none"``
@@ -64,7 +64,7 @@ class _Tested:
 
 @dataclass(frozen=True)
 class Drop(_Tested):
-    """What one condition does to one measure: changed less clean, so below 0 where a share drops.
+    """Effect of one condition on one measure: changed less clean, so below 0 where a share drops.
 
     Its verdict is ``"worse"`` or ``"better"``.
     """
@@ -76,7 +76,7 @@ class Drop(_Tested):
 
 @dataclass(frozen=True)
 class OwnDrop:
-    """What one model loses; means, in the unit of the values that were given."""
+    """Loss of one model; means, in the unit of the given values."""
 
     clean: float  # mean of the clean queries
     difference: float  # changed less clean, over seeds too
@@ -154,8 +154,8 @@ def drops_line(tested: int, *, what: str = "differences to the clean queries", *
     name = correction_named(how.correction)
     parts = [f"{what}, paired by query"]
     if how.samples:
-        parts.append(interval_line(how, " (not corrected)", "pictures with their captions"))
-    tests = [f"p of {how.flips:,} random swaps per picture", correction_text(name, tested), "two-sided"]
+        parts.append(interval_line(how, " (not corrected)", "images with their captions"))
+    tests = [f"p of {how.flips:,} random swaps per image", correction_text(name, tested), "two-sided"]
     parts.append(", ".join(text for text in tests if text))
     if name != "none" and tested / (how.flips + 1) > LEVEL:
         parts.append(f"{how.flips:,} swaps cannot reach {LEVEL:g} after the correction: raise flips")
@@ -176,7 +176,9 @@ class _Evaluated:
     def of(cls, pair: Paired) -> _Evaluated:
         evaluated = ~np.isnan(pair.clean)
         if not evaluated.any():
-            raise DataError(f"{pair.condition}, {pair.measure}: none of {len(evaluated):,} queries is asked")
+            raise DataError(
+                f"{pair.condition}, {pair.measure}: none of {len(evaluated):,} queries is evaluated"
+            )
         clean, perturbed = pair.clean[evaluated], np.atleast_2d(pair.perturbed)[:, evaluated]
         # The mean of differences, not the difference of means: equal values must differ by exactly 0.
         return cls(pair, clean, perturbed, np.mean(perturbed - clean, axis=0), pair.cluster[evaluated])
@@ -203,8 +205,7 @@ def _gaps(one: _Evaluated, two: _Evaluated) -> np.ndarray:
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
-    return found
+    return np.asarray(np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0))
 
 
 def _relative(share: float | None, resampled: np.ndarray, how: PairedSettings) -> dict[str, Any]:

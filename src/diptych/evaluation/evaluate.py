@@ -10,11 +10,13 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from diptych.core.errors import UsageError
+from diptych.core.reading import map_array
 from diptych.evaluation.reranking import check_no_gains
 from diptych.evaluation.result import (
     BOTH,
@@ -27,22 +29,21 @@ from diptych.evaluation.result import (
     one_gallery,
     partition,
 )
+from diptych.metrics import DIRECTIONS, Direction, GivenScores, GroundTruth, Positives, ScoreSource
 from diptych.metrics.bootstrap import Bootstrap, interval, resample
-from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.metrics.measures import best_ranks
 from diptych.metrics.measuring import (
     DEFAULT_MEASURES,
-    AnyMeasure,
     Gain,
     Gained,
     GainMeasure,
     Measure,
+    Names,
     Sum,
     resolve,
 )
 from diptych.metrics.ranks import Ranks, check_rule, check_sizes, ranks_of, tie_groups
 from diptych.metrics.relevance import Grades, Relevance, graded_gains, similar_gains
-from diptych.metrics.sources import GivenScores, ScoreSource
 from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import BLOCK
 
@@ -58,26 +59,29 @@ class Ranker(typing.Protocol):
     """Ranks of a whole test set that are not those of every score: re-ranked candidates, retrieved items."""
 
     similarity: str  # what the ranks are by
-    usual_ties: str  # the tie rule unless another is asked for
-    protocol: Reranking | None  # the second stage; None where there is one stage alone
+    usual_ties: str  # the tie rule unless another is requested
+    protocol: Reranking | None  # the second stage; None where there is only one stage
 
     def ranks(self, every: bool, block: int, threads: int | None) -> dict[Direction, Ranks]:
-        """Return the ranks of both directions, of every positive or of each query's best alone."""
+        """Return the ranks of both directions, of every positive or only of each query's best."""
 
 
 def evaluate(
     images: np.ndarray | csr_array | ScoreSource | Ranker,
     texts: np.ndarray | csr_array | None,
-    ground_truth: GroundTruth,
-    measures: Iterable[str | AnyMeasure] = DEFAULT_MEASURES,
+    ground_truth: GroundTruth | None = None,
+    measures: Names = DEFAULT_MEASURES,
     *,
+    text_image: Sequence[int]
+    | np.ndarray
+    | None = None,  # the image row of each text, instead of a ground truth
     similarity: str | None = None,
     image_ids: Sequence[str] | None = None,  # for messages
     text_ids: Sequence[str] | None = None,
     protocol: str = "full",  # how the test set is cut into galleries; see :mod:`diptych.evaluation.result`
     ties: str | None = None,  # the tie rule, see :mod:`diptych.metrics.ranks`; ``"expected"`` by default
     relevance: Relevance | None = None,  # whose cosines are gains of DCG_CM; the evaluated model's by default
-    grades: Grades | None = None,  # of pairs for nDCG; labels alone by default
+    grades: Grades | None = None,  # of pairs for nDCG; only labels by default
     bootstrap: Bootstrap | None = None,  # how confidence intervals are made; none by default
     block: int = BLOCK,  # scores held at once by one worker
     threads: int | None = None,
@@ -86,12 +90,13 @@ def evaluate(
     """Measure retrieval in both directions by embeddings of images and texts, or by given scores.
 
     Args:
-        images: (n, d) float32 rows, possibly memory-mapped; (n, |V|) sparse rows of term weights; or, without
-            texts, scores: an (n, m) matrix, which serves as similarities for DCG_CM only where all lie between
-            -1 and 1, any score source, or candidates that a second stage scored
-            (:class:`~diptych.evaluation.reranking.RerankedScores`).
-        texts: (m, d) float32 rows, or sparse rows over the same terms; None where scores are given.
-        measures: names such as ``"R@5"`` (any cut-off), or measures.
+        images: (n, d) rows, possibly memory-mapped, a tensor or the path of an ``.npy`` file, compared as float32;
+            (n, |V|) sparse rows of term weights; or, without texts, scores: an (n, m) matrix, which serves as
+            similarities for DCG_CM only where all lie between -1 and 1, any score source, or candidates that a
+            second stage scored (:class:`~diptych.evaluation.reranking.RerankedScores`).
+        texts: (m, d) rows, or sparse rows over the same terms; None where scores are given.
+        ground_truth: what is relevant to what; without it and ``text_image``, image i and text i belong together.
+        measures: names such as ``"R@5"`` (any cut-off), or measures; one alone need not be in a list.
         similarity: ``"cosine"``, whatever the lengths of the rows, the default of dense rows; ``"dot"``, their
             inner product, that of sparse rows; or ``"order"``, the score of order embeddings.
 
@@ -104,14 +109,15 @@ def evaluate(
     plain, sums = resolve(measures)
     chosen = partition(protocol)
     check_rule(ties or "expected")
-    source: Any = images
+    source: Any = array_of(images)
     if texts is not None:
-        source = rows_source(source, texts, similarity, image_ids, text_ids)
-    elif isinstance(images, np.ndarray):
-        source = GivenScores(images)
+        images, texts = as_float32(source), as_float32(array_of(texts))
+        source = rows_source(images, texts, similarity, image_ids, text_ids)
+    elif isinstance(source, np.ndarray):
+        source = GivenScores(source)
     if any(empty := getattr(source, "empty", (0, 0))):
         about = {**(about or {}), "rows without terms": "{:,} images, {:,} texts".format(*empty)}
-    truth, how = ground_truth, bootstrap or Bootstrap(samples=0)
+    truth, how = _truth_of(source, ground_truth, text_image), bootstrap or Bootstrap(samples=0)
     second = None if isinstance(source, ScoreSource) else source.protocol
     ties = ties or ("expected" if isinstance(source, ScoreSource) else source.usual_ties)
     if isinstance(source, ScoreSource):
@@ -144,12 +150,12 @@ def evaluate(
     }
 
     def whole(name: Direction, parts: Iterable[np.ndarray]) -> np.ndarray:
-        """Return values of all folds, in the order of the whole test set; NaN of queries that are not asked."""
+        """Return values of all folds, in the order of the whole test set; NaN of queries that are not evaluated."""
         values = np.empty(truth.positives(name).n_queries)
         for (fold, _), part in zip(found, parts, strict=True):
             values[fold.images if name == "i2t" else fold.texts] = part
-        if name in truth.asked:
-            values[~truth.asked[name]] = np.nan
+        if name in truth.evaluated:
+            values[~truth.evaluated[name]] = np.nan
         return values
 
     per_query: dict[str, dict[str, np.ndarray]] = {name: {} for name in DIRECTIONS}
@@ -159,7 +165,7 @@ def evaluate(
         name: whole(name, (one.best[name] for _, one in found)) for name in DIRECTIONS
     }
     counts = {name: truth.positives(name).counts[truth.queries(name)].tolist() for name in DIRECTIONS}
-    asked = {name: len(given) for name, given in counts.items()}
+    evaluated = {name: len(given) for name, given in counts.items()}
     published = ["ties"] if ties == "compat" else []
     published += ["unranked"] if second is not None and second.unranked == "published" else []
     metadata = Protocol(
@@ -177,11 +183,43 @@ def evaluate(
         **asdict(how),
         about=dict(about or {}),
         similarity=source.similarity,
-        asked={name: n for name, n in asked.items() if n < truth.positives(name).n_queries},
+        evaluated={name: n for name, n in evaluated.items() if n < truth.positives(name).n_queries},
         reranking=second,
         gains=gains,
     )
     return Result(metadata, _scores(found, plain, sums, how), per_query, best, truth.text_image)
+
+
+def array_of(given: Any) -> Any:
+    """Return the array of a tensor, of a list, or mapped from an ``.npy`` file; what is no array as it is."""
+    if isinstance(given, str | Path):
+        return map_array(Path(given))
+    if hasattr(given, "detach"):  # a tensor of PyTorch, on any device
+        detached = given.detach().cpu()
+        return detached.numpy() if detached.dtype.itemsize > 2 else detached.float().numpy()
+    return np.asarray(given) if isinstance(given, Sequence) else given
+
+
+def as_float32(rows: Any) -> Any:
+    """Return rows in the precision in which embeddings are compared; sparse rows as they are."""
+    if isinstance(rows, np.ndarray) and rows.dtype != np.float32 and rows.dtype.kind in "fiu":
+        return rows.astype(np.float32)
+    return rows
+
+
+def _truth_of(source: Any, given: GroundTruth | None, text_image: Any) -> GroundTruth:
+    """Return the ground truth that was given, that of each text's image, or the diagonal."""
+    if given is not None:
+        if text_image is not None:
+            raise UsageError("both a ground truth and text_image are given", "give one of them")
+        return given
+    if not isinstance(source, ScoreSource):
+        raise UsageError("re-ranked candidates without a ground truth", "give the one they were held against")
+    n_images, n_texts = source.shape
+    if text_image is None and n_images != n_texts:
+        text = f"{n_images:,} images and {n_texts:,} texts are not pairs"
+        raise UsageError(text, "say which image each text describes: text_image=[0, 0, 1, …]")
+    return GroundTruth.from_caption_image(np.arange(n_texts) if text_image is None else text_image, n_images)
 
 
 def rows_source(
@@ -205,7 +243,7 @@ class _Measured:
     """One gallery; by direction and measure."""
 
     values: dict[_Key, np.ndarray]  # (n_queries,) float64
-    chances: dict[_Key, float]  # empty unless wanted
+    chances: dict[_Key, float]  # empty unless requested
     best: dict[Direction, np.ndarray]  # (n_queries,) the rank of each query's best positive, where ranked
     samples: dict[_Key, np.ndarray] = field(default_factory=dict)  # (resamples,)
 
@@ -240,11 +278,11 @@ def _measure_gallery(
         similar = relevance.source(truth.n_images, truth.n_texts)
     found = _Measured({}, {}, {})
     for name in directions:
-        asked = truth.queries(name)
+        queries = truth.queries(name)
         if name in ranks:
             groups = tie_groups(ranks[name], ties)
             found.best[name] = best_ranks(groups)
-            relevant, gallery = ranks[name].positives[asked], ranks[name].gallery
+            relevant, gallery = ranks[name].positives[queries], ranks[name].gallery
             for one in ranked:
                 found.values[name, one.name] = one.values(groups)
                 if chance:
@@ -270,7 +308,7 @@ def _measure_gallery(
                 key, gained = (name, member.name), worth[member.gain]
                 found.values[key] = member.values(gained)
                 if chance:
-                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[asked])
+                    found.chances[key] = member.aggregate.of(member.values(gained, chance=True)[queries])
     return found
 
 
@@ -334,8 +372,8 @@ def _gain_text(
         positives = truth.positives(name)
         evaluated = np.isin(positives.queries, truth.queries(name))
         counts.add(int(np.sum(grades.ungraded(positives, name)[evaluated])))
-    alone = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
-    return f"{says} of {grades.what}{alone}"
+    unmatched = f", {max(counts):,} matches without one have {grades.highest:g}" if max(counts) else ""
+    return f"{says} of {grades.what}{unmatched}"
 
 
 def _scores(

@@ -20,13 +20,21 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import RerankedScores
 from diptych.evaluation.result import Result
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.candidates import Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import DEFAULT_MEASURES
-from diptych.metrics.relevance import Grades, Relevance
-from diptych.metrics.sources import ScoreSource, similarity
-from diptych.metrics.trec import write_qrels, write_run, write_trec
+from diptych.metrics import (
+    DEFAULT_MEASURES,
+    DIRECTIONS,
+    Bootstrap,
+    Grades,
+    GroundTruth,
+    Relevance,
+    Reranked,
+    ScoreSource,
+    similarity,
+    write_qrels,
+    write_run,
+    write_trec,
+)
+from diptych.metrics.measuring import Names
 
 _TREC_DEPTH = 100  # items per query in a TREC run file
 
@@ -54,7 +62,7 @@ def evaluate_encoder(
 def evaluate_encoded(
     encoded: EncodedCollection,  # the embeddings
     folder: Path | str | None = None,  # where the result goes, with TREC files; nothing is written without it
-    measures: Sequence[str] = DEFAULT_MEASURES,  # names such as ``"R@5"``
+    measures: Names = DEFAULT_MEASURES,  # names such as ``"R@5"``
     *,
     reranked: Reranked | None = None,  # scored by a matching head, and measured instead of the first stage
     k: int | None = None,  # as if so many candidates of each query had been re-ranked
@@ -136,7 +144,7 @@ def ground_truth_of(encoded: EncodedCollection, positives: ExtendedPositives | N
         len(encoded.images),
         len(encoded.texts),
         text_image=encoded.caption_image,
-        asked={name: positives.asked[name] for name in DIRECTIONS if name in positives.asked},
+        evaluated={name: positives.evaluated[name] for name in DIRECTIONS if name in positives.evaluated},
     )
 
 
@@ -150,15 +158,15 @@ def _write_candidates(
     folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
 ) -> None:
     for name in DIRECTIONS:
-        asked, positives = truth.queries(name), truth.positives(name)
+        queries, positives = truth.queries(name), truth.positives(name)
         query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)
-        final = reranked.final(name)[asked].astype(np.float64)
+        final = reranked.final(name)[queries].astype(np.float64)
         order = np.argsort(-final, axis=1, kind="stable")[:, :_TREC_DEPTH]
-        rows = np.take_along_axis(reranked.candidates(name).items[asked], order, axis=1)
-        names = [query_ids[row] for row in asked.tolist()]
+        rows = np.take_along_axis(reranked.candidates(name).items[queries], order, axis=1)
+        names = [query_ids[row] for row in queries.tolist()]
         scores = np.take_along_axis(final, order, axis=1)
         write_run(folder / f"{name}.run", names, gallery_ids, rows, scores)
-        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(asked))
+        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(queries))
 
 
 def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:

@@ -1,4 +1,4 @@
-"""How well relevance and measures agree with people who judged pairs of images and texts.
+"""Agreement of relevance and measures with human judgements of pairs of images and texts.
 
 Of pairs: does what an item counts as (the label, DCG_CM's label or similarity, the similarity, a grade) order
 judged pairs as people do? Of queries: does a measure agree with nDCG of the condensed list, the judged items of a
@@ -15,20 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from diptych.core.files import write_json
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.data.extended_positives import ExtendedPositives
 from diptych.data.judgements import Judged, MatchedJudgements, match_judgements
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.evaluate_encoder import grades_of, ground_truth_of
 from diptych.evaluation.result import Result, interval_line
+from diptych.metrics import DIRECTIONS, GroundTruth, ScoreSource, Sum, measure, similarity
 from diptych.metrics.bootstrap import Bootstrap, clusters
 from diptych.metrics.correlation import LEAST_HITS, Coefficient, correlate
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
 from diptych.metrics.measures import discounts
-from diptych.metrics.measuring import Sum, measure
 from diptych.metrics.relevance import GradeTable, Relevance
 from diptych.metrics.runs import begins, places
-from diptych.metrics.sources import ScoreSource, similarity
 
 _LEAST = 2  # judged items that make an order
 
@@ -42,8 +40,8 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class HumanAgreement:
-    line: str  # what was judged, by whom, and how intervals are made
+class HumanAgreement(Tabular):
+    line: str  # the judged pairs, their raters, and how intervals are made
     pairs: tuple[Agreement, ...]  # per kind of gain
     queries: tuple[Agreement, ...]  # per direction and measure
     left_out: dict[str, dict[str, int]]  # per direction and reason, queries without a condensed list
@@ -66,11 +64,13 @@ class HumanAgreement:
         return tables
 
     def lines(self) -> list[str]:
-        lines = [self.line]
-        for direction, reasons in self.left_out.items():
-            left_out = (f"{n:,} {direction} queries left out: {reason}" for reason, n in reasons.items() if n)
-            lines += left_out
-        return lines
+        left_out = [
+            f"{n:,} {direction} queries left out: {reason}"
+            for direction, reasons in self.left_out.items()
+            for reason, n in reasons.items()
+            if n
+        ]
+        return [self.line, *left_out]
 
 
 def condensed_gain(
@@ -143,7 +143,7 @@ def agreement_with_people(
     parts = [
         judged.line(),
         f"{len(ratings):,} judged pairs of {len(np.unique(images)):,} images, {labelled.sum():,} labelled",
-        "queries by nDCG of their judged items alone",
+        "queries by nDCG of their judged items only",
     ]
     parts += [interval_line(how)] if how.samples else []
     return HumanAgreement("; ".join(parts), tuple(pairs), tuple(queries), left_out)
@@ -162,7 +162,7 @@ def judge_encoded(
     relevance: Relevance | None = None,
     samples: int = 1000,
 ) -> HumanAgreement:
-    """Correlate an evaluation with what people said of pairs."""
+    """Correlate an evaluation with human ratings of pairs."""
     in_order = not str(result.protocol.about.get("captions", "all")).startswith("random")
     images, texts = encoded.images, encoded.texts
     found = match_judgements(judged, images.ids, texts.ids, encoded.caption_image, in_order=in_order)

@@ -1,4 +1,4 @@
-"""What can be set of evaluations, stress, audits, comparisons and explored protocols; light to import."""
+"""Options of evaluations, stress, audits, comparisons and explored protocols; light to import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEASURES = "diptych.metrics:MEASURES"
 
 
 class EvaluateOptions(SamplesOption, OutOption):
-    """What is measured, against which positives, and how."""
+    """Options of an evaluation: measures, positives, ranking."""
 
     measure: list[str] = parameter([], "E.g. R@5, mAP@10, DCG_CM@10. Repeatable.", names=_MEASURES)
     protocol: str = parameter("full", "full, coco-1k, coco-5k or folds(n).")
@@ -59,19 +59,19 @@ class EvaluateOptions(SamplesOption, OutOption):
         from diptych.metrics import DEFAULT_MEASURES
         from diptych.metrics.measuring import GainMeasure, resolve
 
-        wanted = self.measure or DEFAULT_MEASURES
-        plain, _ = resolve(wanted)
+        names = self.measure or DEFAULT_MEASURES
+        plain, _ = resolve(names)
         if self.rerank is not None:
             check_no_gains(plain)
         uses = any(isinstance(one, GainMeasure) and one.gain.of == "similarity" for one in plain)
         if self.relevance is not None and self.judgements is None and not uses:
-            text = f"--relevance {self.relevance}: none of {', '.join(wanted)} asks how relevant an item is"
+            text = f"--relevance {self.relevance}: none of {', '.join(names)} asks how relevant an item is"
             raise UsageError(text, "add --measure DCG_CM@10 or --measure nDCG_CM@10")
-        return wanted
+        return names
 
 
 class StressOptions(PartSpec, LanguageSpec, SamplesOption, OutOption):
-    """What is perturbed, and what is measured."""
+    """Options of a stress run: perturbations and measures."""
 
     collection: Path | None = parameter(None, "The same as --data; a run's own by default.", argument=True)
     perturb: list[str] = parameter(
@@ -105,11 +105,11 @@ class StressOptions(PartSpec, LanguageSpec, SamplesOption, OutOption):
 
 
 class AuditOptions(DataSpec, SamplesOption, SeedOption, OutOption):
-    """Which data is audited, and how."""
+    """Options of an audit: data and probes."""
 
     scenes: bool = parameter(False, "Generated scenes, whose facts are known, as the data.")
     probe: Literal["linear", "mlp", "both"] = parameter("both", "What predicts facts.")
-    own_probes: bool = parameter(False, "Probes of a run's own data; --data is tested alone.")
+    own_probes: bool = parameter(False, "Probes of a run's own data; --data is only tested.")
     most: int = parameter(4000, "Training images that probes are trained on, at most.", ge=10)
 
     @model_validator(mode="after")
@@ -123,7 +123,7 @@ class AuditOptions(DataSpec, SamplesOption, SeedOption, OutOption):
 
 
 class CompareOptions(SamplesOption, SeedOption):
-    """What is compared, and by which test."""
+    """Options of a comparison: measures and test."""
 
     measures: list[str] = parameter(
         [], "E.g. R@1,rsum.", "--measures", "--measure", default="all, of stress rsum and nDCG_CM@10"
@@ -149,11 +149,11 @@ class CompareOptions(SamplesOption, SeedOption):
 
 
 class ProtocolOptions(DataSpec, SplitOption, OutOption):
-    """What was printed, and what it is computed again from."""
+    """Options of exploring protocols: printed numbers, and the scores to recompute them from."""
 
     source: str | None = parameter(
         None,
-        "What diptych evaluate takes, or (images, captions) SCORES.npy; without, the digits alone are read.",
+        "What diptych evaluate takes, or (images, captions) SCORES.npy; without, only the digits are read.",
         argument=True,
         metavar="RUN",
     )
@@ -175,7 +175,7 @@ class ProtocolOptions(DataSpec, SplitOption, OutOption):
 
     @property
     def is_matrix(self) -> bool:
-        """Whether a file of scores is named instead of a run."""
+        """Return whether a file of scores is named instead of a run."""
         return self.source is not None and self.source.endswith(".npy")
 
     @model_validator(mode="after")

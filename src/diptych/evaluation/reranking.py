@@ -6,7 +6,7 @@ rule, and the rule is part of the number:
 =========== ===================================================================================
 miss        they are unranked: found by no cut-off, of no reciprocal rank. A query whose positives
             are all unranked ranks after the gallery's last, as one without a positive does.
-            The default: nothing is said about what was not scored.
+            The default: nothing is assumed about what was not scored.
 contrastive they follow all candidates, in the order of the first stage: what a cascade does.
 published   every cell that was not scored holds -100, and whatever ties there is ordered by the tie
             rule: what the published evaluations of ALBEF, BLIP and X-VLM do with
@@ -26,9 +26,16 @@ import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.evaluation.result import Reranking
-from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
-from diptych.metrics.measuring import GainMeasure
+from diptych.metrics import (
+    DIRECTIONS,
+    UNSCORED,
+    Candidates,
+    Direction,
+    GainMeasure,
+    GroundTruth,
+    Positives,
+    Reranked,
+)
 from diptych.metrics.ranks import Ranks, check_sizes, ranks_of
 from diptych.metrics.sources import DirectedScores, ScoreSource
 from diptych.metrics.tiles import Counter
@@ -50,7 +57,7 @@ def check_candidates(reranked: Reranked, truth: GroundTruth) -> None:
 def check_no_gains(measures: Sequence[object]) -> None:
     for member in measures:
         if isinstance(member, GainMeasure):
-            text = f"{member.name} looks at the first places of the whole gallery, and candidates alone are ranked"
+            text = f"{member.name} looks at the first places of the whole gallery, and only candidates are ranked"
             raise UsageError(text, "measure it without re-ranking")
 
 
@@ -86,17 +93,17 @@ class RerankedScores:
         }
         self.similarity = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
-        asked = {name: truth.queries(name) for name in DIRECTIONS}
+        queries_of = {name: truth.queries(name) for name in DIRECTIONS}
         missed = {
             name: (truth.positives(name).counts > 0)[queries] & ~self._held[name].has_ranked[queries]
-            for name, queries in asked.items()
+            for name, queries in queries_of.items()
         }
         self.protocol: Reranking | None = Reranking(
             k_test={name: cut.candidates(name).k for name in DIRECTIONS},
             gallery={name: truth.positives(name).gallery for name in DIRECTIONS},
             score="matching + contrastive" if cut.adds_contrastive else "matching",
             unranked=unranked,
-            queries={name: len(queries) for name, queries in asked.items()},
+            queries={name: len(queries) for name, queries in queries_of.items()},
             without_ranked_positive={name: int(np.sum(lost)) for name, lost in missed.items()},
         )
 
@@ -154,8 +161,7 @@ class CandidateRanks:
 
     @property
     def has_ranked(self) -> np.ndarray:
-        found: np.ndarray = np.bincount(self._query, minlength=len(self._items)) > 0
-        return found
+        return np.asarray(np.bincount(self._query, minlength=len(self._items)) > 0)
 
     def ranks(self, unranked: str, every: bool, first: FirstStage | None = None) -> Ranks:
         """Return the ranks under a rule; their ``scores`` only say which positives tie."""
@@ -182,8 +188,7 @@ class CandidateRanks:
         matching = np.asarray(self._candidates.matching[queries])
         if not self._adds:
             return matching
-        summed: np.ndarray = matching + self._candidates.contrastive[queries]
-        return summed
+        return np.asarray(matching + self._candidates.contrastive[queries])
 
     def _counted(
         self,
@@ -220,8 +225,7 @@ class CandidateRanks:
         place = np.searchsorted(positives.keys, positives.keys_of(query, row), side="right")
         # Candidates all tie here, so "the same and later" counts those after the row.
         flat = self._counted(query, row, np.zeros(len(query)), lambda _, items: np.zeros(items.shape))
-        left: np.ndarray = positives.gallery - 1 - row - (positives.start[query + 1] - place) - flat.later
-        return left
+        return np.asarray(positives.gallery - 1 - row - (positives.start[query + 1] - place) - flat.later)
 
     def _after_candidates(self, first: FirstStage) -> _Entries:
         """Return positives that are no candidates, in the order of the first stage after all candidates."""

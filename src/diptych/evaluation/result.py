@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.core.artifact import Artifact
+from diptych.core.artifact import STORED_AS, Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.table import Cell, Table
-from diptych.metrics.bootstrap import Bootstrap
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
-from diptych.metrics.measuring import measure
+from diptych.core.table import Cell, Table, Tabular
+from diptych.metrics import DIRECTIONS, Bootstrap, GroundTruth, Sum, measure
 from diptych.metrics.sources import Rows
+
+if TYPE_CHECKING:
+    from diptych.evaluation.comparison import Comparison
 
 _FOLDS = re.compile(r"folds\((?P<count>[0-9]+)\)")
 _FAMILY = "folds(n)"
@@ -37,7 +38,7 @@ class Partition:
 
     name: str
     count: int = 1
-    of_coco: bool = False  # whether it is for the COCO test split alone
+    of_coco: bool = False  # whether it is only for the COCO test split
 
     def folds(self, ground_truth: GroundTruth) -> Iterator[Fold]:
         """Yield the galleries, each with its ground truth."""
@@ -128,7 +129,7 @@ class Reranking:
     gallery: dict[str, int]  # per direction, how many items there were to choose from
     score: str  # what ranks the candidates: ``"matching"`` or ``"matching + contrastive"``
     unranked: str  # what became of positives that are no candidates; see :mod:`diptych.evaluation.reranking`
-    queries: dict[str, int]  # per direction, how many queries are asked
+    queries: dict[str, int]  # per direction, how many queries are evaluated
     without_ranked_positive: dict[str, int]  # how many of them have positives, none of which is a candidate
 
     def line(self) -> str:
@@ -136,13 +137,13 @@ class Reranking:
         sizes = [f"{k:,} {name}" for name, k in self.k_test.items()]
         if len(set(self.k_test.values())) == 1:
             sizes = [f"{next(iter(self.k_test.values())):,}"]
-        said = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
+        whole_text = f" ({' and '.join(whole)}: the whole gallery)" if whole else ""
         counts = " and ".join(
             f"{count:,} of {self.queries[name]:,} {name}"
             for name, count in self.without_ranked_positive.items()
         )
         return (
-            f"re-ranked k_test {', '.join(sizes)}{said} by {self.score} score, unranked {self.unranked}: "
+            f"re-ranked k_test {', '.join(sizes)}{whole_text} by {self.score} score, unranked {self.unranked}: "
             f"{counts} queries have no ranked positive, {_REST[self.unranked]}"
         )
 
@@ -171,9 +172,11 @@ class Protocol:
     confidence: float  # coverage of the intervals
     seed: int  # of the bootstrap
     about: dict[str, Any] = field(default_factory=dict)  # dataset, split, fingerprints, training seed, ...
-    similarity: str = "cosine"  # or ``"dot"``, ``"order"``, ``"given scores"``; empty of candidates alone
-    asked: dict[str, int] = field(default_factory=dict)  # per direction, how many are queries, unless all
-    reranking: Reranking | None = None  # the second stage; None where there is one stage alone
+    # or ``"dot"``, ``"order"``, ``"given scores"``; empty where only candidates are ranked
+    similarity: str = "cosine"
+    # per direction, how many queries are evaluated, unless all; results on disk call it "asked"
+    evaluated: dict[str, int] = field(default_factory=dict, metadata={STORED_AS: "asked"})
+    reranking: Reranking | None = None  # the second stage; None where there is only one stage
     gains: dict[str, str] = field(default_factory=dict)  # per measure, what an item is worth and by what
     items: str = ""  # a fingerprint of the ids of images and texts; empty where they have none
     data_kind: str = ""  # what ``about["data"]`` is of: ``"pictures"``, ``"regions"``, or given ``"rows"``
@@ -186,7 +189,7 @@ class Protocol:
             f"{self.name}: {self.n_images:,} images, {self.n_texts:,} texts "
             f"({per_image} per image, {per_text} per text)"
         )
-        parts += [f"{count:,} {direction} queries asked" for direction, count in self.asked.items()]
+        parts += [f"{count:,} {direction} queries evaluated" for direction, count in self.evaluated.items()]
         if self.similarity:
             parts.append(f"similarity {self.similarity}")
         if self.reranking is not None:
@@ -198,7 +201,7 @@ class Protocol:
         if self.all_positives:
             parts.append(f"all positives for {', '.join(self.all_positives)}")
         for worth in dict.fromkeys(self.gains.values()):
-            names = ", ".join(name for name, said in self.gains.items() if said == worth)
+            names = ", ".join(name for name, gain in self.gains.items() if gain == worth)
             parts.append(f"gains of {names}: {worth}")
         parts.append(f"ties {self.ties}")
         parts += [f"compat {what}" for what in self.compat]
@@ -225,10 +228,10 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
+class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
-    # per direction and measure, one float64 per query, NaN for one that was not asked
+    # per direction and measure, one float64 per query, NaN for one that was not evaluated
     per_query: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
     # per direction, the rank of each query's best positive, expected where ties leave it open
     ranks: dict[str, np.ndarray] = field(default_factory=dict)
@@ -244,6 +247,56 @@ class Result(Artifact, kind="evaluation", version=2, recreate="diptych evaluate"
 
     def value(self, name: str, direction: str = BOTH) -> float:
         return self.score(name, direction).value
+
+    @property
+    def rsum(self) -> float:
+        """Return R@1 + R@5 + R@10 of both directions, in per cent: 600 at most."""
+        if "rsum" in self.scores.get(BOTH, {}):
+            return self.value("rsum")
+        return 100 * sum(self.value(f"R@{k}", way) for way in DIRECTIONS for k in (1, 5, 10))
+
+    def folds(self) -> list[dict[str, float]]:
+        """Return the values of each gallery under flat names, as :meth:`values` has their means."""
+        truth = GroundTruth.from_directions(
+            *(([], []), ([], [])),
+            self.protocol.n_images,
+            self.protocol.n_texts,
+            text_image=self.text_image,
+        )
+        found = []
+        for fold in partition(self.protocol.name).folds(truth):
+            values: dict[str, float] = {}
+            for way, rows in zip(DIRECTIONS, (fold.images, fold.texts), strict=True):
+                for name, each in self.per_query[way].items():
+                    member = measure(name)
+                    assert not isinstance(member, Sum)
+                    evaluated = each[rows][~np.isnan(each[rows])]
+                    values[f"{way} {name}"] = member.aggregate.of(evaluated)
+            for name in self.scores.get(BOTH, {}):
+                parts = getattr(measure(name), "parts", ())
+                values[name] = 100 * sum(values[f"{way} {part}"] for way in DIRECTIONS for part in parts)
+            found.append(values)
+        return found
+
+    def compare(self, other: Result, **options: Any) -> Comparison:
+        """Compare another model's result on the same test set with this one: differences, intervals, p-values.
+
+        Args:
+            options: as of :func:`diptych.evaluation.compare`.
+        """
+        from diptych.evaluation.significance import compare
+
+        mine, theirs = (str(one.protocol.about.get("encoder", "rows"))[:8] for one in (self, other))
+        names = (mine, theirs) if mine != theirs else ("this", "other")
+        return compare(dict(zip(names, (self, other), strict=True)), **options)
+
+    def __repr__(self) -> str:
+        of = " ".join(str(self.protocol.about.get(key, "")) for key in ("dataset", "split")).strip()
+        values = ", ".join(
+            f"{name} {measure(name.split()[-1]).show(one)}" for name, one in self.values().items()
+        )
+        sizes = f"{self.protocol.n_images:,} images, {self.protocol.n_texts:,} texts"
+        return f"<Result{f' on {of}' if of else ''}: {sizes}; {values}>"
 
     def values(self) -> dict[str, float]:
         """Return all values under flat names: ``"i2t R@1"``, ``"t2i R@1"``, ``"rsum"``, ..."""

@@ -1,6 +1,6 @@
 """Measure an encoder without and with the shortcuts that it was trained with, on the same split.
 
-Only shortcuts on both sides have a second condition: what is on one side alone links nothing, and is
+Only shortcuts on both sides have a second condition: what is on only one side links nothing, and is
 evaluated without, as published.
 
 Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), section 4.3, evaluation method.
@@ -16,7 +16,7 @@ from typing import Any
 from diptych.analysis.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
@@ -29,7 +29,7 @@ WITH = "with-shortcuts"  # ends the name of what was embedded or evaluated with 
 
 
 @dataclass(frozen=True, eq=False)
-class BothConditions:
+class BothConditions(Tabular):
     """Retrieval of one encoder on one split."""
 
     without: Result
@@ -72,7 +72,7 @@ def evaluate_both(
     for option in ("positives", "ground_truth"):
         if options.get(option) is not None:
             text = f"{option} are of what was embedded without shortcuts"
-            raise UsageError(text, "evaluate each condition alone with evaluate_encoded")
+            raise UsageError(text, "evaluate each condition separately with evaluate_encoded")
     part, name = collection.split(split), name or safe_name(f"{collection.name}-{split}")
     if without is None:
         if encoded is None:

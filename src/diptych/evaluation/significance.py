@@ -33,7 +33,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.measuring import resolve
 from diptych.metrics.paired import (
     LEVEL,
-    Shares,
+    ClusterShares,
     check_flips,
     corrected,
     correction_named,
@@ -42,7 +42,7 @@ from diptych.metrics.paired import (
     t_test,
 )
 
-Part = tuple[Direction, str]  # a direction and a measure
+DirectedMeasure = tuple[Direction, str]  # a direction and a measure
 
 
 class _PairedRuns:
@@ -59,31 +59,33 @@ class _PairedRuns:
         self.groups, self.baseline, self.how = groups, baseline, how
         self.plain, sums = resolve(measures)
         self.aggregates: dict[str, Aggregate] = {one.name: one.aggregate for one in self.plain}
-        # What is printed, in the order asked for: its scale, and what it adds up.
-        self.cells: dict[tuple[str, str], tuple[float, list[Part]]] = {}
+        # What is printed, in the requested order: its scale, and what it adds up.
+        self.cells: dict[tuple[str, str], tuple[float, list[DirectedMeasure]]] = {}
         of_sums = {one.name: one for one in sums}
         for name in measures:
             if name in of_sums:
-                parts: list[Part] = [(way, part) for way in DIRECTIONS for part in of_sums[name].parts]
+                parts: list[DirectedMeasure] = [
+                    (way, part) for way in DIRECTIONS for part in of_sums[name].parts
+                ]
                 self.cells[BOTH, name] = 100.0, parts
             else:
                 self.cells |= {(way, name): (1.0, [(way, name)]) for way in DIRECTIONS}
         first_name, first = next(iter(named.items()))
-        protocol, asked = first.protocol, {}
+        protocol, evaluated = first.protocol, {}
         for way in DIRECTIONS:
             some = next(iter(first.per_query[way].values()))
-            mask = ~np.isnan(some) if way in protocol.asked else np.ones(len(some), dtype=bool)
+            mask = ~np.isnan(some) if way in protocol.evaluated else np.ones(len(some), dtype=bool)
             for (name, result), one in product(named.items(), self.plain):
                 _check(result.per_query[way], one.name, mask, f"{name}, {way}")
             if not mask.all():
-                asked[way] = np.flatnonzero(mask)
+                evaluated[way] = np.flatnonzero(mask)
         truth = GroundTruth.from_directions(
             ([], []),
             ([], []),
             protocol.n_images,
             protocol.n_texts,
             text_image=text_image_of(first, first_name),
-            asked=asked,
+            evaluated=evaluated,
         )
         self.folds: list[Fold] = list(partition(protocol.name).folds(truth))
 
@@ -96,16 +98,16 @@ class _PairedRuns:
             for way, name in self.cells
         }
 
-    def _per_query(self, run: str, part: Part, fold: Fold) -> list[np.ndarray]:
+    def _per_query(self, run: str, part: DirectedMeasure, fold: Fold) -> list[np.ndarray]:
         """Return values of a fold's queries: their mean over the run's seeds, of what is no mean each seed's."""
         way, name = part
         rows = fold.images if way == "i2t" else fold.texts
         each = [one.per_query[way][name][rows] for one in self.groups[run]]
         return [np.mean(each, axis=0)] if self.aggregates[name] is MEAN else each
 
-    def _samples(self) -> dict[tuple[str, Part], np.ndarray]:
+    def _samples(self) -> dict[tuple[str, DirectedMeasure], np.ndarray]:
         """Return per run and part its value in every resample; the same draws for all runs."""
-        found: dict[tuple[str, Part], list[np.ndarray]] = {}
+        found: dict[tuple[str, DirectedMeasure], list[np.ndarray]] = {}
         for number, fold in enumerate(self.folds):
             values: dict[Any, np.ndarray] = {
                 (way, name, run, seed): one
@@ -119,7 +121,7 @@ class _PairedRuns:
                 found.setdefault((run, (way, name)), []).append(seeds)
         return {home: np.mean(folds, axis=0) for home, folds in found.items()}
 
-    def _shares(self, run: str, cell: tuple[str, str]) -> list[Shares] | None:
+    def _shares(self, run: str, cell: tuple[str, str]) -> list[ClusterShares] | None:
         """Return per fold what each image adds to the difference from the baseline; None where it is no mean."""
         scale, parts = self.cells[cell]
         if any(self.aggregates[name] is not MEAN for _, name in parts):
@@ -134,11 +136,10 @@ class _PairedRuns:
                     self._per_query(one, (way, name), fold)[0][rows] for one in (run, self.baseline)
                 )
                 each.append(shares_of(mine - theirs, of[way][rows], size))
-            found.append(Shares.added(each, scale))
+            found.append(ClusterShares.added(each, scale))
         return found
 
     def differences(self, flips: int) -> list[Difference]:
-        """Return all differences, their p-values not yet corrected."""
         samples = self._samples() if self.how.samples else None
         values, ranks = self.values(), {one.name for one in self.plain if one.kind == "rank"}
         pairs = [(run, cell) for run in self.groups if run != self.baseline for cell in self.cells]
@@ -176,11 +177,11 @@ class _PairedRuns:
         return differences
 
 
-def _check(given: Mapping[str, np.ndarray], name: str, asked: np.ndarray, where: str) -> None:
-    """Refuse values that are not finite for all queries that are evaluated, and for these alone."""
+def _check(given: Mapping[str, np.ndarray], name: str, evaluated: np.ndarray, where: str) -> None:
+    """Refuse values that are not finite for all queries that are evaluated, and only for these."""
     if name not in given:
         raise UsageError(f"{where}: no values per query of {name}", f"evaluate again with --measure {name}")
-    wrong = np.flatnonzero(np.isfinite(given[name]) != asked)
+    wrong = np.flatnonzero(np.isfinite(given[name]) != evaluated)
     if len(wrong):
         row = int(wrong[0])
         text = f"{where}: {name} of query {row} is {given[name][row]}, {len(wrong):,} queries are not as expected"
@@ -259,7 +260,7 @@ def compare(
 
 
 def _common_line(results: list[Result], measures: set[str]) -> str:
-    """Return the protocol without what differs from run to run, and of the compared measures alone."""
+    """Return the protocol without what differs from run to run, and only of the compared measures."""
     protocols = [one.protocol for one in results]
     first = protocols[0]
     shared = [item for item in first.about.items() if all(item in other.about.items() for other in protocols)]

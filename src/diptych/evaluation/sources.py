@@ -51,7 +51,7 @@ class Named:
 
     @cached_property
     def opened(self) -> tuple[Origin, Collection]:
-        """Which part of which data is meant, and the whole collection."""
+        """Return the origin, data and split, and the whole collection."""
         resolve(self.name)  # a wrong name is found before the data is read, the data before weights are
         section = self.own if self.data is None else self.data
         if section is None:
@@ -67,7 +67,7 @@ class Named:
 
     @property
     def device(self) -> str | None:
-        """Where the encoder of this process belongs; with several it only says what the others load."""
+        """Return the device of this process's encoder; with several processes it only names what the others load."""
         accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
         if fabric is not None:
             return str(fabric.device)
@@ -88,7 +88,7 @@ class Named:
         return self.own is not None and source(self.own) == source(origin.data)
 
     def embedded(self, kind: type[EncodedCollection]) -> tuple[EncodedCollection, Origin, Path] | None:
-        """Return what lies in the folder that was named; None where that holds no embeddings."""
+        """Return the embeddings in the named folder; None where it holds none."""
         folder = Path(self.name)
         origin = Origin.read(folder)
         if origin is None:
@@ -100,15 +100,17 @@ class Named:
     def encoded(
         self, out: Path | None = None, *, reuse: bool = False
     ) -> tuple[EncodedCollection, Origin, Path]:
-        """Return embeddings, their origin and their folder: as they lie in it, or made now.
+        """Return embeddings, their origin and their folder: those stored there, or new ones.
 
-        With ``reuse`` those that lie in the run are used although they would go to ``out``.
+        With ``reuse`` those stored in the run are used even where ``out`` is given.
         """
         folder = Path(self.name)
         if (embedded := self.embedded(EncodedCollection)) is not None:
             return embedded
         if any(folder.glob("*.unfinished")):
-            raise UsageError(f"{self.name} is not finished", "give the diptych embed that began it once more")
+            raise UsageError(
+                f"{self.name} is not finished", "repeat the command that began it: diptych embed resumes"
+            )
         origin, collection = self.opened
         part = collection if origin.split is None else collection.split(origin.split)
         name = f"{collection.name}-{origin.part}"
@@ -127,7 +129,7 @@ class Named:
         return encode_part(self.encoder, collection, origin, out, **self.work), origin, out
 
     def result_folder(self, encoded: EncodedCollection, origin: Origin) -> Path:
-        """Return where an evaluation goes: named by its data unless they are the run's own; others' are left alone."""
+        """Return the folder of an evaluation: named by its data unless they are the run's own."""
         name, data = safe_name(f"{encoded.about['dataset']}-{origin.part}"), str(encoded.about["data"])
         base = Path(self.name) / "evaluation" / name
         evaluated = data if self.own is None or self.is_own(origin) else None
@@ -136,7 +138,7 @@ class Named:
         return base if evaluated == data else base.with_name(safe_name(f"{name}-{data[:8]}"))
 
     def check_matching(self) -> None:
-        """See before the work that an encoder has a matching head; embeddings are asked when it is needed."""
+        """Refuse before the work an encoder without a matching head; embeddings are checked when it is needed."""
         if Origin.read(Path(self.name)) is None:
             _ = self.opened
             require_matching(self.encoder)
@@ -167,7 +169,7 @@ def encode_part(
 
 
 def named_relevance(name: str, encoded: EncodedCollection, origin: Origin, folder: Path) -> Relevance:
-    """Return the relevance model called ``name``: embeddings, or an encoder whose embeddings go beside ``folder``."""
+    """Return the relevance model called ``name``: embeddings, or an encoder that encodes next to ``folder``."""
     if EncodedCollection.is_at(name):
         return relevance_of(encoded, EncodedCollection.open(name))
     encoder = DualEncoder.load(name)
@@ -178,7 +180,7 @@ def named_relevance(name: str, encoded: EncodedCollection, origin: Origin, folde
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """One evaluation of several: what is evaluated, where it lies, and how far people agree with it."""
+    """One evaluation of several: title, folder, result, and agreement with human judgements."""
 
     title: str
     folder: Path
@@ -186,7 +188,7 @@ class Evaluated:
     agreement: HumanAgreement | None = None
 
     def tables(self) -> list[Table]:
-        """Return the measures, and how they correlate with what people said."""
+        """Return the measures, and how they correlate with human judgements."""
         own = [replace(table, caption=self.title) for table in self.result.tables()]
         return own + ([] if self.agreement is None else self.agreement.tables())
 
@@ -211,7 +213,7 @@ class Evaluations:
     ) -> BothConditions | None:
         """Evaluate the same with the shortcuts of training; None where nothing can carry them.
 
-        Embeddings and results lie beside those of :func:`evaluate_named`.
+        Embeddings and results are stored next to those of :func:`evaluate_named`.
         """
         first, home, collection = self.each[0], self.out or Path(source.name), source.opened[1]
         if self.origin.split is None or first.result.protocol.about.get("positives"):
@@ -232,7 +234,7 @@ class Evaluations:
 
 
 def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
-    """Evaluate against every format of positives, in one stage and in two, and judge by what people said.
+    """Evaluate against every format of positives, in one stage and in two, and compare with human judgements.
 
     Results go to ``out/evaluation``, embeddings to ``out/embeddings`` where the source has none; without ``out``
     to folders of the source.
@@ -251,32 +253,37 @@ def evaluate_named(source: Named, options: EvaluateOptions) -> Evaluations:
     candidates = None if rerank is None else source.candidates(encoded, origin, folder, kept, rerank)
     relevance, samples, unranked = options.relevance, options.samples, options.unranked or "miss"
     judge = None if relevance is None else named_relevance(relevance, encoded, origin, kept)
-    if not options.measure and judged is not None and rerank is None:  # nobody asked for these measures
-        measures = (*measures, *gains_beside(encoded, judge))
+    if not options.measure and judged is not None and rerank is None:  # the user did not name these measures
+        measures = (*measures, *gains_for_judgements(encoded, judge))
     base = source.result_folder(encoded, origin) if out is None else out / "evaluation"
     targets = [base.with_name(f"{base.name}-{kind}") for kind in kinds] or [base]
-    first: dict[str, Any] = {"ties": options.ties or "expected", "relevance": judge}
-    first |= {"protocol": options.protocol, "samples": samples}
+    first: dict[str, Any] = {
+        "ties": options.ties or "expected",
+        "relevance": judge,
+        "protocol": options.protocol,
+        "samples": samples,
+    }
     found, further = [], parse_values(options.positives_option, "--positives-option")
     for kind, target in zip_longest(options.positives, targets):
         extended = None if kind is None else positives_of(encoded, kind, **further)
         how: dict[str, Any] = {**first, "positives": extended, "about": origin.protocol()}
         result, agreement = evaluate_encoded(encoded, target, measures, **how), None
         if judged is not None:
-            of: dict[str, Any] = {"positives": extended, "relevance": judge, "samples": samples}
-            agreement = judge_encoded(encoded, result, judged, target, **of)
-        title = "" if rerank is None else "contrastive: the first stage alone"
+            agreement = judge_encoded(
+                encoded, result, judged, target, positives=extended, relevance=judge, samples=samples
+            )
+        title = "" if rerank is None else "contrastive: the first stage only"
         found.append(Evaluated(title, target, result, agreement))
         if candidates is not None:
             target = target.with_name(f"{target.name}-reranked-{rerank}-{unranked}")
-            how |= {"ties": options.ties, "relevance": None}
-            how |= {"k": rerank, "unranked": unranked, "reranked": candidates}
+            how |= {"ties": options.ties, "relevance": None, "k": rerank, "unranked": unranked}
+            how["reranked"] = candidates
             title = f"re-ranked: the best {rerank:,} of each query, scored again by the matching head"
             found.append(Evaluated(title, target, evaluate_encoded(encoded, target, measures, **how)))
     return Evaluations(found, folder, encoded, origin, measures, first, out)
 
 
-def gains_beside(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
+def gains_for_judgements(encoded: EncodedCollection, relevance: Relevance | None) -> tuple[str, ...]:
     """Return the gains that are measured besides the default measures where human judgements are given."""
     if encoded.similarity != "cosine" and relevance is None:
         return ("nDCG@10",)  # penalties are no gains

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from diptych.index.contract import Index, build_index, index_collection, open_index
-from diptych.index.engine import ENGINES, Engine, Option
-from diptych.index.hits import Hits, Recall, measure_recall
+from diptych.index.engine import ENGINES, Engine, Hits, Option, Recall, measure_recall
 
 __all__ = [
     "ENGINES",

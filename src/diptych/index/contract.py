@@ -38,13 +38,16 @@ from diptych.index.engine import (
     ENGINES,
     AnyEmbeddings,
     Engine,
+    Hits,
     IndexOptions,
     Known,
     OptionValue,
+    Recall,
     Record,
     Vectors,
+    measure_recall,
+    own_queries,
 )
-from diptych.index.hits import Hits, Recall, measure_recall, own_queries
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import (
     Captions,
@@ -71,11 +74,11 @@ class Index(ABC):
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
         options: every option of the engine with its value.
-        captions: the captions of items by id, for whoever shows hits; saved with the index where they are set.
+        captions: the captions of items by id, for showing hits; saved with the index where they are set.
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
-            ``embeddings`` (what they said of themselves), for a sparse engine the fingerprint of its
+            ``embeddings`` (their metadata), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
-            ``recall`` (see :class:`diptych.index.hits.Recall`); absent when nothing was there to
+            ``recall`` (see :class:`diptych.index.engine.Recall`); absent when nothing was there to
             measure it on.
     """
 
@@ -95,7 +98,7 @@ class Index(ABC):
 
     @classmethod
     def engine(cls) -> Engine:
-        """The engine's declaration."""
+        """Return the engine's declaration."""
         return ENGINES.get(cls.engine_name)
 
     @classmethod
@@ -137,7 +140,7 @@ class Index(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many items can be found."""
+        """Return how many items can be found."""
 
     @abstractmethod
     def __contains__(self, item_id: object) -> bool: ...
@@ -209,13 +212,11 @@ class Index(ABC):
 
     @classmethod
     def _more(cls, records: Sequence[Record] | None) -> dict[str, Any]:
-        """Return what an engine that filters is given besides."""
         if records is not None and not cls.engine().filters:
             raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
         return {} if records is None else {"records": records}
 
     def _held(self, names: Sequence[str]) -> set[str]:
-        """Return those of ``names`` that are here."""
         return {name for name in names if name in self}
 
     def add(
@@ -314,12 +315,12 @@ class Index(ABC):
     ) -> Hits:
         """Return what ``find`` finds for checked queries, where there is anything to search, and to search for."""
         self.check_origin(encoder, vocabulary)
-        wanted = check_k(k)
+        requested = check_k(k)
         checked = self._checked(queries, None, "query")
         if not len(self) or not count_rows(checked, "query"):
-            return Hits.none(count_rows(checked, "query"), wanted)
-        hits = find(checked, min(wanted, len(self)))
-        return Hits(hits.ids, hits.scores, wanted)
+            return Hits.none(count_rows(checked, "query"), requested)
+        hits = find(checked, min(requested, len(self)))
+        return Hits(hits.ids, hits.scores, requested)
 
     def save(self, folder: Path | str) -> Path:
         """Write the index; all or nothing, an older index in ``folder`` is replaced."""
@@ -391,12 +392,11 @@ class Index(ABC):
         return checked
 
     def _embedded(self, ids: Sequence[str], rows: Vectors) -> AnyEmbeddings:
-        """Return rows of this index as embeddings like those that it was built from."""
         about = self.about
-        said = (self.encoder, about["data"], about["kind"], about["embeddings"])
+        source = (self.encoder, about["data"], about["kind"], about["embeddings"])
         if self.engine().vectors == "sparse":
-            return SparseEmbeddings(list(ids), rows, self.terms, *said)
-        return Embeddings(list(ids), rows, *said)
+            return SparseEmbeddings(list(ids), rows, self.terms, *source)
+        return Embeddings(list(ids), rows, *source)
 
     def check_origin(self, encoder: str | None = None, vocabulary: str | None = None) -> None:
         """Refuse vectors that other weights made, or whose columns mean other terms; what is not given, passes."""

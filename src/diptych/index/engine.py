@@ -1,10 +1,12 @@
-"""What an index engine declares of itself, and the registry of those there are."""
+"""Index engines: what each declares, their registry, what a search finds, and recall."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import parameter
@@ -15,23 +17,24 @@ from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 if TYPE_CHECKING:
     from diptych.index.contract import Index
 
+
 OptionValue = int | float | str | bool
 
+# What an index is built of: dense rows or bags of weighted terms.
 AnyEmbeddings = Embeddings | SparseEmbeddings
-"""What an index is built of: dense rows or bags of weighted terms."""
 
+# (n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones.
 Vectors = Any
-"""(n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones."""
 
+# The metadata of one item.
 Record = Mapping[str, Any]
-"""The metadata of one item."""
 
+# What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them.
 Known = dict[str, Any]
-"""What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them."""
 
 
 class IndexOptions(SplitOption, OutOption):
-    """What is indexed, and how."""
+    """Options of indexing."""
 
     engine: str | None = parameter(
         None,
@@ -57,15 +60,17 @@ class Option:
         """Return ``value`` if it is one this option can have."""
         if self.choices and value not in self.choices:
             raise UnknownNameError(self.name, value, self.choices)
-        wanted = type(self.default)
-        if wanted is float and type(value) is int:
+        expected = type(self.default)
+        if expected is float and type(value) is int:
             value = float(value)
-        wrong = "" if type(value) is wanted else f"not of type {wanted.__name__}"
+        wrong = "" if type(value) is expected else f"not of type {expected.__name__}"
         if not wrong and self.minimum is not None and not value >= self.minimum:
             wrong = f"below {self.minimum}"
         if wrong:
-            fix = f"{self.name}: {self.meaning} (default {self.default!r})"
-            raise UsageError(f"index option {self.name}={value!r} is {wrong}", fix)
+            raise UsageError(
+                f"index option {self.name}={value!r} is {wrong}",
+                f"{self.name}: {self.meaning} (default {self.default!r})",
+            )
         return value
 
 
@@ -86,7 +91,7 @@ class Engine:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What ``search`` takes besides options."""
+        """Return what ``search`` takes besides options."""
         return ("where",) * self.filters + ("first",) * self.two_stages
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, OptionValue]:
@@ -107,3 +112,152 @@ class Engine:
 
 
 ENGINES: Registry[Engine] = Registry("index engine", "diptych.index.engines", "diptych.engines")
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The best items for each query, best first.
+
+    Where fewer than ``requested`` items were found, a query's list simply ends: :attr:`found` says
+    where, :attr:`note` says so in words, and no placeholder stands in any list.
+
+    Attributes:
+        ids: one list of item ids per query.
+        scores: (q, longest list) float32; ``scores[i, :found[i]]`` belong to ``ids[i]``, what lies
+            beyond is ``-inf``.
+        requested: k, how many were requested.
+    """
+
+    ids: Sequence[Sequence[str]]
+    scores: np.ndarray
+    requested: int
+
+    @classmethod
+    def of_slots(
+        cls,
+        names: np.ndarray,
+        requested: int,
+        slots: np.ndarray,
+        scores: np.ndarray,
+        found: np.ndarray | None = None,
+    ) -> Hits:
+        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids), of query i the first ``found[i]``.
+
+        What lies beyond in ``slots`` is ignored and must be a slot nevertheless.
+        """
+        longest = slots.shape[1] if found is None else int(found.max(initial=0))
+        ids: Any = names[slots[:, :longest]].tolist()
+        kept = np.array(scores[:, :longest], dtype=np.float32)
+        if found is not None:
+            ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
+            kept[np.arange(longest) >= found[:, None]] = -np.inf
+        return cls(ids, kept, requested)
+
+    @classmethod
+    def none(cls, queries: int, requested: int) -> Hits:
+        """No hit for any of so many queries."""
+        return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), requested)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[list[tuple[str, float]]]:
+        for ids, scores in zip(self.ids, self.scores, strict=True):
+            yield list(zip(ids, scores[: len(ids)].tolist(), strict=True))
+
+    @property
+    def found(self) -> np.ndarray:
+        """(q,) int64: how many items each query's list holds."""
+        return np.array([len(ids) for ids in self.ids], dtype=np.int64)
+
+    @property
+    def note(self) -> str:
+        """A sentence when a list is shorter than requested, else nothing."""
+        short = self.found[self.found < self.requested]
+        if not len(short):
+            return ""
+        return (
+            f"{self.requested:,} hits were requested; {len(short):,} of {len(self):,} queries have fewer "
+            f"(the fewest: {short.min():,}), for the index holds no more for them"
+        )
+
+
+_SAMPLE = 100
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The share of the k best items that a search finds, averaged over queries.
+
+    A hit counts when its score is at least that of the k-th best item, so that of two equal items either will do.
+    """
+
+    value: float  # from 0 to 1
+    k: int
+    queries: int  # how many were evaluated
+    source: str  # where they came from
+    items: int  # how many the index held
+    options: dict[str, Any]  # the per-search options it was measured with
+    changes: int = 0  # items added and deleted since; after many the value says little
+
+    def describe(self) -> str:
+        """Return one line with its protocol."""
+        options = "".join(f", {name} {value}" for name, value in self.options.items())
+        since = f", {self.changes:,} items changed since" if self.changes else ""
+        return (
+            f"recall@{self.k} {self.value:.3f} against exact search "
+            f"({self.queries:,} queries: {self.source}{options}{since})"
+        )
+
+
+def own_queries(embeddings: AnyEmbeddings) -> tuple[Any, list[str]]:
+    """Some rows of ``embeddings`` as queries, the same ones every time, with their ids; no empty bags."""
+    rng = np.random.default_rng(_SEED)
+    full = np.arange(len(embeddings))
+    if isinstance(embeddings, SparseEmbeddings):
+        full = np.flatnonzero(np.diff(embeddings.rows.indptr))
+    rows = np.sort(rng.choice(full, min(_SAMPLE, len(full)), replace=False))
+    return embeddings.rows[rows], [embeddings.ids[row] for row in rows.tolist()]
+
+
+def measure_recall(
+    index: Index,
+    queries: Any,
+    k: int = 10,
+    *,
+    excluded: Sequence[str] | None = None,
+    reference: Index | None = None,
+    **options: Any,
+) -> Recall:
+    """Search ``queries``, (q, width) vectors, at least one, as the engine does and exactly, and compare."""
+    itself = excluded is not None
+    depth = min(k, len(index) - itself)
+    found = _pairs(index.search(queries, depth + itself, **options), excluded)
+    if reference is None:
+        best = _pairs(index.search_exact(queries, depth + itself), excluded)
+    else:  # twice as deep, to see which items are as good as the last
+        best = _pairs(reference.search_exact(queries, 2 * (depth + itself)), excluded)
+    shares = []
+    for mine, truth in zip(found, best, strict=True):
+        expected = truth[:depth]
+        good = {name for name, score in truth if score >= expected[-1][1]}
+        hits = sum(
+            score >= expected[-1][1] if reference is None else name in good
+            for name, score in mine[:depth]
+            if expected
+        )
+        shares.append(min(hits, len(expected)) / len(expected) if expected else 1.0)
+    return Recall(
+        value=float(np.mean(shares)),
+        k=k,
+        queries=len(shares),
+        source="items of the index, each without itself" if itself else "given",
+        items=len(index),
+        options=dict(index.engine().resolve_search(index.options, options)),
+    )
+
+
+def _pairs(hits: Hits, excluded: Sequence[str] | None) -> list[list[tuple[str, float]]]:
+    owns = [None] * len(hits) if excluded is None else excluded
+    return [[pair for pair in pairs if pair[0] != own] for pairs, own in zip(hits, owns, strict=True)]

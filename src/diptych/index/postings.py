@@ -25,6 +25,10 @@ from diptych.index.storage import load_array
 
 MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 
+# The arrays of :class:`Postings`.
+#
+# Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
+# codes are added up and numbers of documents cut to the span.
 TYPES: dict[str, type[np.generic]] = {
     "hubs": np.uint8,
     "starts": np.int64,
@@ -35,11 +39,6 @@ TYPES: dict[str, type[np.generic]] = {
     "steps": np.float32,
     "span": np.int64,
 }
-"""The arrays of :class:`Postings`.
-
-Kernels check no bounds. So what is read is checked number by number; of what is only mapped any content will do, for
-codes are added up and numbers of documents cut to the span.
-"""
 
 
 def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
@@ -65,11 +64,11 @@ def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
     )
 
 
+# Documents whose rows are searched together: they stay in the cache while several queries pass.
 BLOCK = 1024
-"""Documents whose rows are searched together: they stay in the cache while several queries pass."""
 
+# Documents whose postings stand together: longer lists are followed faster.
 SPAN = 8192
-"""Documents whose postings stand together: longer lists are followed faster."""
 
 TOO_MANY, UNCERTAIN = -1, -2
 
@@ -117,7 +116,6 @@ class Postings:
         block: int = BLOCK,
         span: int = SPAN,
     ) -> Postings:
-        """The postings of ``rows``."""
         kernels = load_kernels()
         documents = np.zeros(rows.width, dtype=np.int64)
         largest = np.zeros(rows.width, dtype=np.float32)
@@ -156,7 +154,7 @@ class Postings:
         final: bool = False,
         whole: bool = False,
     ) -> Candidates:
-        """What can be among the ``k`` best for some of the queries.
+        """Return what can be among the ``k`` best for some of the queries.
 
         Args:
             chosen: (q,) int64, which of the queries.
@@ -193,17 +191,15 @@ class Postings:
 
     @staticmethod
     def room(k: int) -> int:
-        """How many candidates a query usually has at most."""
+        """Return how many candidates a query usually has at most."""
         return 8 * k + _ROOM
 
     def write(self, folder: Path) -> None:
-        """Write one file per array."""
         for name in TYPES:
             np.save(folder / f"postings.{name}.npy", getattr(self, name))
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> Postings:
-        """Map what :meth:`write` wrote."""
         shapes: dict[str, tuple[int | None, ...]] = {"hubs": (None, None, None), "offsets": (None, None)}
         shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
         arrays = {}
@@ -252,7 +248,6 @@ class Segment:
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        """A segment of canonical rows."""
         kept = SparseRows(rows)
         kept.check_columns()
         return cls(kept, hub_share, Postings.build(kept, hub_share) if can_compile() else None)
@@ -326,14 +321,12 @@ class Segments:
         return sum(len(part) for part in self.parts)
 
     def append(self, rows: csr_array) -> None:
-        """Put ``rows`` behind the others."""
         self.parts.append(Segment.build(rows, self._hub_share))
         while len(self.parts) > 1 and len(self.parts[-2]) < 2 * len(self.parts[-1]):
             last, before = self.parts.pop(), self.parts.pop()
             self.parts.append(Segment.build(_stacked([before, last]), self._hub_share))
 
     def take(self, slots: np.ndarray) -> csr_array:
-        """Copies of the rows in ``slots``."""
         rows = self.parts[0].rows.csr() if len(self.parts) == 1 else _stacked(self.parts)
         return rows[slots]
 
@@ -345,15 +338,15 @@ class Segments:
         find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
     ) -> Found:
         """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
-        asked, start = SparseRows(queries), 0
+        rows, start = SparseRows(queries), 0
         best: Found | None = None
         for part in filter(len, self.parts):
             here = None if alive is None else alive[start : start + len(part)]
-            found = find(part, asked, min(k, len(part)), here)
+            found = find(part, rows, min(k, len(part)), here)
             found.slots[...] += start
             best = found if best is None else _merged(best, found, k)
             start += len(part)
-        return Found.nothing(len(asked), k) if best is None else best
+        return Found.nothing(len(rows), k) if best is None else best
 
 
 def _stacked(parts: list[Segment]) -> csr_array:

@@ -14,6 +14,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.index.engine import Option, OptionValue, Record
 
+# Options of the server, of both Qdrant engines. The key itself is no option: options are saved.
 CONNECTION_OPTIONS = (
     Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
     Option("collection", "diptych", "the collection's name on the server"),
@@ -24,11 +25,9 @@ CONNECTION_OPTIONS = (
     Option("replicas", 1, "servers of the cluster that hold each part", 1),
     Option("replace", False, "delete a collection of that name first"),
 )
-"""What both Qdrant engines are told of the server. The key itself is no option: options are saved."""
 
 
 def models() -> Any:
-    """Return the client's request models."""
     return require("qdrant_client.models", "qdrant", "a Qdrant index")
 
 
@@ -68,7 +67,6 @@ class Connection:
             )
 
     def ask(self, method: str, **arguments: Any) -> Any:
-        """Call the client's ``method`` on this collection."""
         exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
         common = require("qdrant_client.common.client_exceptions", "qdrant", "a Qdrant index")
         try:
@@ -91,24 +89,24 @@ class Connection:
     def _refused(self, status: int, reason: str, content: bytes) -> tuple[str, str]:
         """Return what a server's answer means, and what to do."""
         try:
-            said = json.loads(content)["status"]["error"]
+            answer = json.loads(content)["status"]["error"]
         except (ValueError, KeyError, TypeError):
-            said = content.decode("utf-8", "replace")
-        said = " ".join(str(said).split())[:200] or reason
+            answer = content.decode("utf-8", "replace")
+        answer = " ".join(str(answer).split())[:200] or reason
         if status in (401, 403):
             have = "is set" if self._has_key else "is not set"
             return (
-                f"the Qdrant server at {self.url} refuses the key ({status}: {said}); the environment variable "
+                f"the Qdrant server at {self.url} refuses the key ({status}: {answer}); the environment variable "
                 f"{self._variable or '(none named)'} {have}",
                 f"let key_variable name one with a key that may use the collection {self.collection!r}",
             )
         if status == 404:
             return (
-                f"the server at {self.url} has no collection {self.collection!r} (404: {said})",
+                f"the server at {self.url} has no collection {self.collection!r} (404: {answer})",
                 "build the index again, or correct url and collection",
             )
         return (
-            f"the Qdrant server at {self.url} answered {status}: {said}",
+            f"the Qdrant server at {self.url} answered {status}: {answer}",
             "what was uploaded is kept; when the cause is gone, the same call resumes",
         )
 
@@ -134,7 +132,6 @@ def _key(variable: str) -> str | None:
 
 
 def _check_address(url: str) -> bool:
-    """Return whether ``url`` is this machine."""
     parts = urlsplit(url)
     try:
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -152,8 +149,8 @@ def _check_address(url: str) -> bool:
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
+# Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``.
 Where = Mapping[str, Any]
-"""Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``."""
 
 _BOUNDS = ("gt", "gte", "lt", "lte")
 _EXAMPLE = 'where={"category": "shoes", "colour": ["red", "blue"], "price": {"gte": 10, "lt": 20}}'
@@ -167,37 +164,37 @@ def filter_of(where: Where) -> Any:
     """
     if not isinstance(where, Mapping) or not where:
         raise UsageError(f"where={where!r} holds no condition", _EXAMPLE)
-    return models().Filter(must=[_condition(field, wanted) for field, wanted in where.items()])
+    return models().Filter(must=[_condition(field, value) for field, value in where.items()])
 
 
-def _condition(field: str, wanted: Any) -> Any:
+def _condition(field: str, value: Any) -> Any:
     m = models()
     if not isinstance(field, str) or not field:
         raise UsageError(f"{field!r} is not the name of a field of the metadata", _EXAMPLE)
-    if isinstance(wanted, Mapping):
-        numbers = [type(bound) in (int, float) and math.isfinite(bound) for bound in wanted.values()]
-        if not wanted or not all(numbers) or not set(wanted) <= set(_BOUNDS):
+    if isinstance(value, Mapping):
+        numbers = [type(bound) in (int, float) and math.isfinite(bound) for bound in value.values()]
+        if not value or not all(numbers) or not set(value) <= set(_BOUNDS):
             raise UsageError(
-                f"where: {field}={dict(wanted)!r} is no range",
+                f"where: {field}={dict(value)!r} is no range",
                 f"bounds are numbers under {', '.join(_BOUNDS)}",
             )
-        return m.FieldCondition(key=field, range=m.Range(**wanted))
-    if isinstance(wanted, list | tuple | set | frozenset):
-        if not wanted:
+        return m.FieldCondition(key=field, range=m.Range(**value))
+    if isinstance(value, list | tuple | set | frozenset):
+        if not value:
             raise UsageError(f"where: {field}=[] lets nothing through", "leave the field out, or name values")
-        if {type(value) for value in wanted} in ({str}, {int}):
-            return m.FieldCondition(key=field, match=m.MatchAny(any=list(wanted)))
-        return m.Filter(should=[_equal(field, value) for value in wanted])
-    return _equal(field, wanted)
+        if {type(one) for one in value} in ({str}, {int}):
+            return m.FieldCondition(key=field, match=m.MatchAny(any=list(value)))
+        return m.Filter(should=[_equal(field, one) for one in value])
+    return _equal(field, value)
 
 
-def _equal(field: str, wanted: Any) -> Any:
+def _equal(field: str, value: Any) -> Any:
     m = models()
-    if isinstance(wanted, float) and math.isfinite(wanted):  # Qdrant matches no floats, but compares them
-        return m.FieldCondition(key=field, range=m.Range(gte=wanted, lte=wanted))
-    if isinstance(wanted, str | bool | int):
-        return m.FieldCondition(key=field, match=m.MatchValue(value=wanted))
-    raise UsageError(f"where: {field}={wanted!r} can be no item's value", _EXAMPLE)
+    if isinstance(value, float) and math.isfinite(value):  # Qdrant matches no floats, but compares them
+        return m.FieldCondition(key=field, range=m.Range(gte=value, lte=value))
+    if isinstance(value, str | bool | int):
+        return m.FieldCondition(key=field, match=m.MatchValue(value=value))
+    raise UsageError(f"where: {field}={value!r} can be no item's value", _EXAMPLE)
 
 
 def field_types(records: Sequence[Record]) -> dict[str, str]:

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
-from diptych.index.engine import OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
 from diptych.index.postings import Found
 from diptych.index.slots import IdTable, SlotIndex
@@ -49,36 +48,35 @@ class RescoredIndex(SlotIndex):
         """Of an answer, (queries, k) int32 slots and (queries,) int64 how many of each row are meant."""
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        asked = SparseRows(queries)
-        best = Found.nothing(len(asked), k)
+        rows = SparseRows(queries)
+        best = Found.nothing(len(rows), k)
         size = max(1, _CANDIDATES // k)
-        for start in range(0, len(asked), size):
-            chosen = np.arange(start, min(len(asked), start + size))
-            call = self._call(asked, chosen, k, options)
+        for start in range(0, len(rows), size):
+            chosen = np.arange(start, min(len(rows), start + size))
+            call = self._call(rows, chosen, k, options)
             slots, found = self._candidates(call(), len(chosen), k)
             if slots.min(initial=0) < 0 or slots.max(initial=0) >= len(self):
                 raise StorageError(
                     f"the {self.engine_name} engine names item {slots.max()}, the index holds {len(self):,}: "
-                    "its files are damaged",
+                    "its files are corrupt",
                     "build the index again",
                 )
             part = slice(start, start + len(chosen))
             written = best.slots[part], best.scores[part]
             load_kernels().rescore(
-                *self._rows.arrays, *asked.arrays, start, self.width, slots, found, k, *written
+                *self._rows.arrays, *rows.arrays, start, self.width, slots, found, k, *written
             )
             best.found[part] = found
         return Hits.of_slots(self._ids.names, k, *best)
 
     def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        asked = SparseRows(queries)
-        best = Found.nothing(len(asked), k)
-        for query in range(len(asked)):
-            best.found[query] = self._rows.best_of_all(asked, query, k, None, *best[:2])
+        rows = SparseRows(queries)
+        best = Found.nothing(len(rows), k)
+        for query in range(len(rows)):
+            best.found[query] = self._rows.best_of_all(rows, query, k, None, *best[:2])
         return Hits.of_slots(self._ids.names, k, *best)
 
     def document_frequency(self) -> np.ndarray:
-        """(|V|,) int64: how many items have each term."""
         return self._rows.frequency()
 
     def _take(self, slots: np.ndarray) -> csr_array:
@@ -90,7 +88,6 @@ class RescoredIndex(SlotIndex):
 
     @classmethod
     def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
-        """Read what :meth:`_write` wrote."""
         return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
@@ -14,10 +14,11 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, UsageError
 from diptych.core.reading import read_array, read_toml
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits
 from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
     from diptych.encoders.embeddings import Origin
 
+# Where an index of products says which run they were embedded by, and how they were read.
 OF_PRODUCTS = "category_run"
-"""Where an index of products says which run they were embedded by, and how they were read."""
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
 _IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 
 
-def query_type(query: str) -> str:
+def query_type(query: Any) -> str:
     """Return ``image``, ``vectors`` or ``text``: files are known by their ending."""
+    if not isinstance(query, str | Path):
+        is_pixels = getattr(query, "dtype", None) == np.uint8 or hasattr(query, "convert")
+        return "image" if is_pixels else "vectors"
     ending = Path(query).suffix.lower()
     return "image" if ending in _IMAGES else "vectors" if ending == ".npy" else "text"
 
@@ -46,23 +50,32 @@ class Hit:
     name: str  # its id
     score: float
     text: str = ""  # a caption or title
-    path: str = ""  # of the image's file, where it was asked for
+    path: str = ""  # of the image's file, where it was requested
     image: Callable[[], Image] | None = None  # reads the image
     right: bool | None = None  # whether it is of the category that was searched for, where that is known
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Tabular):
     """The hits of one query, best first, and as a table; ``notes`` go below it."""
 
     query: str
     hits: Sequence[Hit]
-    table: Table
+    shown: Table
     notes: Sequence[str] = ()
 
     def tables(self) -> list[Table]:
         """Return the hits as a table."""
-        return [self.table]
+        return [self.shown]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, rank: int) -> Hit:
+        return self.hits[rank]
 
 
 class OwnTerms:
@@ -102,18 +115,58 @@ class Searcher:
         note: what users should know of the encoder, see :func:`encoder_note`.
     """
 
-    def __init__(self, index: Index, encoder: Any = None, note: str = "") -> None:
+    def __init__(
+        self, index: Index, encoder: Any = None, note: str = "", collection: Collection | None = None
+    ) -> None:
         self.index, self.encoder, self.note = index, encoder, note
+        self.collection = collection
         self.kind = str(index.about.get("kind", "image"))
+        self._added: dict[str, Any] = {}  # images, or their paths, by the ids that they were added under
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.index.describe()}>"
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the index; ``diptych search FOLDER`` and :func:`diptych.open_index` read it."""
+        return self.index.save(folder)
+
+    def search(self, query: Any, k: int = 10, **options: Any) -> Found:
+        """Search for a sentence, an image, the path of one, or a row of the encoder; arguments as of :meth:`find`."""
+        (found,) = self.find(query, k, **options)
+        return found
+
+    def add(self, images: Any, ids: Sequence[str] | None = None, **options: Any) -> list[str]:
+        """Encode new images, given as paths or Pillow images, and insert them.
+
+        Args:
+            ids: one per image; without them the paths, or ``new-N``.
+            options: as of :meth:`diptych.index.Index.add`, e.g. ``replace=True``.
+
+        Returns:
+            The ids.
+        """
+        given = list(images) if isinstance(images, Sequence) and not isinstance(images, str) else [images]
+        if ids is None:
+            start = len(self._added)
+            ids = [
+                str(one) if isinstance(one, str | Path) else f"new-{start + place}"
+                for place, one in enumerate(given)
+            ]
+        rows = self.encoder.encode_images(given)
+        self.index.add(ids, rows, encoder=self.encoder.fingerprint, **options)
+        self._added |= dict(zip(ids, given, strict=True))
+        return list(ids)
 
     @cached_property
     def origin(self) -> Origin | None:
-        """Where the index's items came from; None where it does not say."""
         return origin_of(self.index)
 
     def find(
         self,
-        query: str,
+        query: Any,
         k: int = 10,
         *,
         least: float | None = None,
@@ -124,16 +177,22 @@ class Searcher:
         """Search for a sentence, the image of a file, or each row of a ``.npy`` file of vectors.
 
         Args:
+            query: a sentence or a path; in Python also a Pillow image, or rows of the query encoder.
             k: how many hits.
             least: leave out hits that score less.
-            own_terms: search with a sentence's own terms alone, or with a cascade's first stage.
+            own_terms: search with a sentence's own terms only, or with a cascade's first stage.
             paths: read where the images' files are.
             options: of the engine's search.
         """
-        names = [query]
-        if query_type(query) == "vectors":
-            vectors = np.atleast_2d(read_array(Path(query)))
-            names = [query] if len(vectors) == 1 else [f"{query}[{row}]" for row in range(len(vectors))]
+        kind = query_type(query)
+        names = [
+            str(query) if isinstance(query, str | Path) else "the image" if kind == "image" else "the row"
+        ]
+        if kind == "vectors":
+            vectors = read_array(Path(query)) if isinstance(query, str | Path) else query
+            vectors = vectors if issparse(vectors) else np.atleast_2d(np.asarray(vectors, dtype=np.float32))
+            count = vectors.shape[0]
+            names = names if count == 1 else [f"{names[0]}[{row}]" for row in range(count)]
             if own_terms:
                 raise UsageError("--own-terms with vectors: they have no terms of their own", "leave it out")
         else:
@@ -147,7 +206,7 @@ class Searcher:
             found.append(Found(name, described, self._table(name, described, paths, after)))
         return found
 
-    def _encoded(self, query: str, own_terms: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _encoded(self, query: Any, own_terms: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the vectors of a sentence or image, and options with the first stage of a cascade."""
         encoder, is_image = self.encoder, query_type(query) == "image"
         if encoder is None:
@@ -158,9 +217,7 @@ class Searcher:
                 "leave it out, or search an index of what diptych sparse train made with a sentence",
             )
         if is_image:
-            from diptych.data.images import read_image
-
-            return encoder.encode_images([read_image(Path(query))]), options
+            return encoder.encode_images([query]), options
         if not own_terms:
             return encoder.encode_texts([query]), options
         own = encoder.encode_texts([query], expand=False)
@@ -170,12 +227,14 @@ class Searcher:
 
     @cached_property
     def _of_collection(self) -> CollectionCaptions:
-        assert self.origin is not None
-        return CollectionCaptions(self.origin.collection(), self.kind)
+        if self.collection is None:
+            assert self.origin is not None
+            self.collection = self.origin.collection()
+        return CollectionCaptions(self.collection, self.kind)
 
     def _described(self, query: str, best: Sequence[tuple[str, float]], row: Any, paths: bool) -> list[Hit]:
         """Return hits with captions: of an image the caption nearest to the query."""
-        encoder, located = self.encoder, self.origin is not None
+        encoder, located = self.encoder, self.origin is not None or self.collection is not None
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
         hits = []
         for name, score in best:
@@ -183,29 +242,40 @@ class Searcher:
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
-            path = image_path(*self._row(name)) if paths and located else ""
-            image = partial(self._image, name) if located and self.kind == "image" else None
+            path = self._path(name) if paths and (located or name in self._added) else ""
+            readable = located or name in self._added
+            image = partial(self._image, name) if readable and self.kind == "image" else None
             hits.append(Hit(name, score, next(iter(captions), ""), path, image))
         return hits
 
     def _captions(self, name: str) -> list[str]:
+        if name in self._added:
+            return []
         if self.index.captions is not None:
             return self.index.captions.get(name, [])
-        if self.origin is None:
+        if self.origin is None and self.collection is None:
             return []
         self._row(name)
         return self._of_collection[name]
 
     def _row(self, name: str) -> tuple[Collection, int]:
-        """Return the collection that was indexed, and the image of an item."""
         of = self._of_collection
         collection, row = of.collection, of.rows.get(name)
         if row is None:
-            message = f"the index finds {name!r}, which {collection.name} no longer holds"
-            raise DataError(message, "build it again")
+            raise DataError(
+                f"the index finds {name!r}, which {collection.name} no longer holds", "build it again"
+            )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
+    def _path(self, name: str) -> str:
+        added = self._added.get(name)
+        if added is not None:
+            return str(added) if isinstance(added, str | Path) else ""
+        return image_path(*self._row(name))
+
     def _image(self, name: str) -> Image:
+        if name in self._added:
+            return as_picture(self._added[name], name)
         collection, row = self._row(name)
         return collection.image(row)
 
@@ -231,20 +301,18 @@ def best_of(hits: Hits, row: int, least: float | None) -> tuple[list[tuple[str, 
 
 
 def origin_of(index: Index) -> Origin | None:
-    """Return which encoder and data an index's items came from; None where it does not say."""
     from diptych.encoders.embeddings import Origin
 
     return Origin.from_dict(index.about["origin"], "the index") if "origin" in index.about else None
 
 
 def image_path(collection: Collection, row: int) -> str:
-    """Return the file of an image; empty where there is none."""
     path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
     return "" if path_of is None or place < 0 else str(path_of(place))
 
 
 def encoder_note(model: str) -> str:
-    """Return a line where a trained encoder is small, or knows generated scenes alone; else nothing."""
+    """Return a line where a trained encoder is small, or knows only generated scenes; else nothing."""
     folder = Path(model)
     weights, recipe = folder / "best" / "model.safetensors", folder / "recipe.toml"
     if not recipe.is_file():  # a run's encoder, or a copy of one

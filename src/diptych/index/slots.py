@@ -13,8 +13,7 @@ from diptych.core.errors import StorageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.index.contract import Index
-from diptych.index.engine import Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import Hits, Vectors
 from diptych.index.storage import REBUILD, Header, load_array
 from diptych.index.vectors import RowStore, top_k
 
@@ -58,26 +57,22 @@ class IdTable:
         return name in self._slots()
 
     def append(self, names: Sequence[str]) -> None:
-        """Give the next slots to ids that no live slot has."""
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
         self.names = np.concatenate([self.names, np.array([*names, None], dtype=object)[:-1]])
         self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
 
     def kill(self, names: Sequence[str]) -> None:
-        """Mark the slots of live ids dead."""
         slots = self._slots()
         self._alive[[slots.pop(name) for name in names]] = False
 
     def write(self, folder: Path, *, live: bool) -> None:
-        """Write the ids: of all slots, with which of them are dead, or of live ones alone."""
         write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
             np.save(folder / _DEAD, ~self._alive)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what :meth:`write` wrote."""
         names = load_ids(folder / _IDS)
         if not (folder / _DEAD).exists():
             return cls(names)
@@ -85,7 +80,6 @@ class IdTable:
 
 
 def load_ids(path: Path) -> list[str]:
-    """Read the ids of a saved index."""
     ids = read_json(path)
     if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
         raise StorageError(f"{path} does not hold a list of ids", REBUILD)
@@ -125,7 +119,7 @@ class SlotIndex(Index):
 
     @property
     def tombstones(self) -> int:
-        """How many deleted items still take up room; :meth:`rebuild` gets rid of them."""
+        """Return how many deleted items still take up room; :meth:`rebuild` gets rid of them."""
         return len(self._ids) - len(self)
 
     def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
@@ -136,7 +130,6 @@ class SlotIndex(Index):
         return built
 
     def save(self, folder: Path | str) -> Path:
-        """As the contract says."""
         saved = super().save(folder)
         if self.reopens:
             opened = vars(self._read(saved, Header.open(saved)))

@@ -35,7 +35,6 @@ class SparseRows:
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``indptr``, ``columns`` and ``weights``, as kernels take them."""
         return self.indptr, self.columns, self.weights
 
     def check_columns(self) -> None:
@@ -43,12 +42,11 @@ class SparseRows:
         if len(self.columns) and not 0 <= self.columns.min() <= self.columns.max() < self.width:
             raise StorageError(
                 f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
-                f"{self.width:,} terms expected: a file of the index is damaged",
+                f"{self.width:,} terms expected: a file of the index is corrupt",
                 "build the index again from its embeddings",
             )
 
     def frequency(self) -> np.ndarray:
-        """(|V|,) int64: how many rows have each column."""
         self.check_columns()
         return np.bincount(self.columns, minlength=self.width)
 
@@ -64,8 +62,8 @@ class SparseRows:
         """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
         terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
         found = np.empty(0, dtype=np.bool_) if alive is None else alive
-        asked = queries.columns[terms], queries.weights[terms], self.width, k
-        return int(load_kernels().best_of_all(*self.arrays, found, *asked, slots[query], scores[query]))
+        query_rows = queries.columns[terms], queries.weights[terms], self.width, k
+        return int(load_kernels().best_of_all(*self.arrays, found, *query_rows, slots[query], scores[query]))
 
     def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
         """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.
@@ -90,21 +88,17 @@ class SparseRows:
             found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
 
     def csr(self) -> csr_array:
-        """Return the rows as SciPy has them."""
         return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 
     def take(self, slots: np.ndarray) -> csr_array:
-        """Copies of the rows in ``slots``."""
         return self.csr()[slots]
 
     def write(self, folder: Path) -> None:
-        """Write ``indptr.npy``, ``columns.npy`` and ``weights.npy``."""
         for name, array in zip(_FILES, self.arrays, strict=True):
             np.save(folder / f"{name}.npy", array)
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> SparseRows:
-        """Map what :meth:`write` wrote."""
         indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise StorageError(
@@ -119,8 +113,8 @@ class SparseRows:
         return rows
 
 
+# So that no score of vectors of up to 10^8 terms overflows float32.
 LARGEST_WEIGHT = 1e15
-"""So that no score of vectors of up to 10^8 terms overflows float32."""
 
 
 def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: str) -> csr_array:

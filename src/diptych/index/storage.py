@@ -1,4 +1,4 @@
-"""What lies in a saved index: its header, who can open it, what its files must look like, captions of its items."""
+"""Files of a saved index: its header, who can open it, what its files must look like, captions of its items."""
 
 from __future__ import annotations
 
@@ -50,11 +50,9 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
             raise ValueError(f"{self.items} items of width {self.width} are impossible")
 
     def known(self) -> dict[str, Any]:
-        """Return what the index's constructor takes."""
         return {name: getattr(self, name) for name in ("encoder", "width", "options", "about")}
 
     def declared_engine(self, folder: Path | str) -> Engine:
-        """Return the declaration of the engine that wrote the index."""
         try:
             engine = ENGINES.get(self.engine)
             engine.resolve(self.options)
@@ -66,7 +64,7 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
         return engine
 
     def check_files(self, folder: Path, mapped: frozenset[str], verify: bool) -> None:
-        """Compare the files with what was written: of mapped ones the size alone, unless all are to be verified."""
+        """Compare the files with what was written: of mapped ones only the size, unless all are to be verified."""
         by_size_only = frozenset() if verify else mapped | _CAPTION_FILES
         for name, written in self.files.items():
             path, wrong = folder / name, ""
@@ -81,7 +79,6 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
 
 
 def records_of(folder: Path) -> dict[str, FileRecord]:
-    """Return the records of all files of a folder."""
     return {
         path.name: FileRecord(path.stat().st_size, fingerprint_file(path))
         for path in sorted(folder.iterdir())
@@ -91,7 +88,6 @@ def records_of(folder: Path) -> dict[str, FileRecord]:
 def load_array(
     path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
 ) -> np.ndarray:
-    """Read or map an array of a saved index."""
     read = map_array if mapped else read_array
     return read(path, kind, shape, fix=REBUILD)
 
@@ -130,7 +126,6 @@ class StoredCaptions(Captions):
 
     @classmethod
     def of(cls, folder: Path) -> StoredCaptions | None:
-        """Return those of a saved index; None where it has none."""
         return cls(folder) if (folder / "captions.utf8").is_file() else None
 
     def _parsed(self, line: str) -> list[Any]:
@@ -152,5 +147,4 @@ class StoredCaptions(Captions):
 
 
 def write_captions(folder: Path, captions: Captions) -> None:
-    """Write what :class:`StoredCaptions` reads."""
     write_strings(folder / "captions", (json.dumps([name, *captions[name]]) for name in sorted(captions)))

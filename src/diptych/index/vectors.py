@@ -2,7 +2,7 @@
 
 A matrix product rounds the same two vectors differently at different places of the matrix, so its scores can neither
 find ties nor order them. In :func:`top_k` they only choose candidates, with a margin for their rounding error; a
-candidate's score is then computed from its two vectors alone. So equal rows have equal scores wherever they stand,
+candidate's score is then computed only from its two vectors. So equal rows have equal scores wherever they stand,
 and the result does not depend on how queries are batched.
 """
 
@@ -24,7 +24,6 @@ _CHECK_ROWS = 16_384
 
 
 def check_ids(ids: Sequence[str], count: int) -> list[str]:
-    """The ids as a list of ``count`` different strings."""
     if isinstance(ids, str):
         raise UsageError(f"ids must be a sequence of ids, got the string {ids!r}", f"pass [{ids!r}]")
     names = list(ids)
@@ -38,14 +37,12 @@ def check_ids(ids: Sequence[str], count: int) -> list[str]:
 
 
 def check_k(k: Any) -> int:
-    """k as an int."""
     if isinstance(k, bool) or not hasattr(k, "__index__") or operator.index(k) < 1:
-        raise UsageError(f"k={k!r} hits cannot be asked for", "k is a whole number from 1")
+        raise UsageError(f"k={k!r} hits cannot be requested", "k is a whole number from 1")
     return operator.index(k)
 
 
 def count_rows(vectors: Any, what: str) -> int:
-    """How many vectors, dense or sparse, there are."""
     shape = np.shape(vectors)
     if len(shape) != 2:
         raise UsageError(
@@ -82,7 +79,6 @@ def dense_vectors(vectors: Any, width: int, what: str) -> np.ndarray:
 
 
 def called(row: int, names: Sequence[str] | None, what: str) -> str:
-    """Return what messages call a row."""
     return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"
 
 
@@ -122,18 +118,15 @@ class RowStore:
 
     @property
     def width(self) -> int:
-        """d."""
         return int(self._base.shape[1])
 
     @property
     def norms(self) -> np.ndarray:
-        """(n,) float32: the Euclidean length of every row."""
         if self._norms is None:
             self._norms = row_norms(self._base, None, "item")  # append measures the tail's
         return self._norms
 
     def append(self, rows: np.ndarray) -> None:
-        """Copy ``rows`` behind the others."""
         self._norms = np.concatenate([self.norms, row_norms(rows, None, "item")])
         needed = self._tail_rows + len(rows)
         if needed > len(self._tail):
@@ -145,13 +138,11 @@ class RowStore:
         self._tail_rows = needed
 
     def blocks(self, size: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
-        """(first slot, at most ``size`` rows) after another, without copying."""
         for offset, part in ((0, self._base), (len(self._base), self._tail[: self._tail_rows])):
             for start in range(0, len(part), size):
                 yield offset + start, part[start : start + size]
 
     def take(self, slots: np.ndarray) -> np.ndarray:
-        """(…, d): copies of the rows in ``slots``, of any shape."""
         rows: np.ndarray
         if not self._tail_rows:
             rows = self._base[slots]
@@ -187,7 +178,7 @@ def top_k(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the best ``k`` rows for each query.
 
-    Memory: one block of scores beside the result, whatever the number of rows; it takes longer where very many scores
+    Memory: one block of scores besides the result, whatever the number of rows; it takes longer where very many scores
     are nearly equal, for each such pair is scored by itself.
 
     Args:

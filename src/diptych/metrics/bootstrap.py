@@ -76,9 +76,9 @@ class Bootstrap:
 def clusters(ground_truth: GroundTruth) -> tuple[dict[Direction, np.ndarray], int]:
     """Return the cluster of every query per direction (an image and its texts are one), and their number."""
     texts, n_images = ground_truth.text_image.copy(), ground_truth.n_images
-    alone = np.flatnonzero(texts < 0)
-    texts[alone] = n_images + np.arange(len(alone))
-    return {"i2t": np.arange(n_images), "t2i": texts}, n_images + len(alone)
+    unpaired = np.flatnonzero(texts < 0)
+    texts[unpaired] = n_images + np.arange(len(unpaired))
+    return {"i2t": np.arange(n_images), "t2i": texts}, n_images + len(unpaired)
 
 
 def drawn_clusters(bootstrap: Bootstrap, fold: int, size: int, widest: int) -> Iterator[np.ndarray]:
@@ -109,12 +109,12 @@ def resample(
 ) -> dict[tuple[Direction, str], np.ndarray]:
     """Return (samples,) values of every measure of one fold, all on the same draws; NaN of one without a query."""
     of, size = clusters(ground_truth)
-    asked = {name: ground_truth.queries(name) for name in DIRECTIONS}
+    evaluated = {name: ground_truth.queries(name) for name in DIRECTIONS}
     found: dict[tuple[Direction, str], list[np.ndarray]] = {key: [] for key in values}
     widest = max(ground_truth.n_images, ground_truth.n_texts)
     for weights in drawn_clusters(bootstrap, fold, size, widest):
         for key, per_query in values.items():
-            rows = asked[key[0]]
+            rows = evaluated[key[0]]
             found[key].append(aggregates[key].resampled(per_query[rows], of[key[0]][rows], weights))
     return {key: np.concatenate(parts) for key, parts in found.items()}
 

@@ -82,7 +82,7 @@ class Candidates:
 class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate --rerank", mapped=DIRECTIONS):
     i2t: Candidates  # candidates of every image: rows of texts
     t2i: Candidates  # candidates of every text: rows of images
-    # whether the final score is matching + contrastive score (BLIP) instead of the matching score alone
+    # whether the final score is matching + contrastive score (BLIP) instead of the matching score only
     # (ALBEF, X-VLM)
     adds_contrastive: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)  # what made it: encoder, fingerprints; JSON-able
@@ -104,7 +104,6 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         return self.i2t if direction == "i2t" else self.t2i
 
     def final(self, direction: Direction) -> np.ndarray:
-        """(n_queries, k) float32 scores that rank the candidates."""
         one = self.candidates(direction)
         scores: np.ndarray = one.matching + one.contrastive if self.adds_contrastive else one.matching
         return scores

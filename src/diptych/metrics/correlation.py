@@ -36,7 +36,7 @@ class Coefficient:
     value: float | None  # in [-1, 1]; None where a list is constant, which correlates with nothing
     low: float | None = None  # lower end of its interval; None without one
     high: float | None = None  # upper end
-    few: bool = False  # an interval was asked for, and there are fewer than :data:`LEAST_HITS`
+    few: bool = False  # an interval was requested, and there are fewer than :data:`LEAST_HITS`
 
     @property
     def cell(self) -> Cell:

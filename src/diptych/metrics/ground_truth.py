@@ -55,7 +55,7 @@ class Positives:
         return self.rows[self.start[query] : self.start[query + 1]]
 
     def holds(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return booleans: is each gallery row relevant to the query beside it? Shapes broadcast."""
+        """Return booleans: is each gallery row relevant to the query of its place? Shapes broadcast."""
         return places_of(self.keys, self.keys_of(queries, rows))[1]
 
     def transposed(self) -> Positives:
@@ -69,7 +69,7 @@ class Positives:
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Which texts are relevant to which images; immutable.
+    """The relevant pairs of images and texts; immutable.
 
     A query without any positive is kept: it counts in every mean, scores 0 and has the worst rank.
     One that is not evaluated counts in none; as an item of the other direction's gallery it stays.
@@ -82,7 +82,7 @@ class GroundTruth:
     # (n_texts,) the image each text was written for, -1 where there is none; folds and bootstrap clusters follow it
     text_image: np.ndarray
     # per direction, (n_queries,) booleans: the evaluated queries; all of them where a direction is missing
-    asked: Mapping[Direction, np.ndarray] = field(default_factory=dict)
+    evaluated: Mapping[Direction, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def from_caption_image(cls, caption_image: object, n_images: int) -> GroundTruth:
@@ -107,11 +107,11 @@ class GroundTruth:
         n_texts: int,
         *,
         text_image: object | None = None,
-        asked: Mapping[Direction, object] | None = None,
+        evaluated: Mapping[Direction, object] | None = None,
     ) -> GroundTruth:
         """Return that of pairs that need not be the same in both directions, as extended positives come.
 
-        ``i2t`` and ``t2i`` are image rows and text rows as for :meth:`from_pairs`; ``asked`` are per direction
+        ``i2t`` and ``t2i`` are image rows and text rows as for :meth:`from_pairs`; ``evaluated`` are per direction
         the rows of the evaluated queries, all of them where it is missing.
         """
         images, texts = _pair_rows(*i2t, n_images, n_texts)
@@ -119,11 +119,11 @@ class GroundTruth:
         images, texts = _pair_rows(*t2i, n_images, n_texts)
         of_texts = Positives.of_pairs(texts, images, n_texts, n_images)
         masks: dict[Direction, np.ndarray] = {}
-        for name, given in (asked or {}).items():
+        for name, given in (evaluated or {}).items():
             size = n_images if name == "i2t" else n_texts
-            rows = _as_rows(f"asked {name}", given, size)
+            rows = _as_rows(f"evaluated {name}", given, size)
             if not len(rows):
-                raise DataError(f"ground truth: no {name} query is asked", "ask at least one")
+                raise DataError(f"ground truth: no {name} query is evaluated", "evaluate at least one")
             masks[name] = np.zeros(size, dtype=bool)
             masks[name][rows] = True
             masks[name].flags.writeable = False
@@ -137,7 +137,7 @@ class GroundTruth:
     def queries(self, direction: str) -> np.ndarray:
         """Return the rows of the evaluated queries, ascending."""
         size = self.positives(direction).n_queries
-        mask = self.asked.get("i2t" if direction == "i2t" else "t2i")
+        mask = self.evaluated.get("i2t" if direction == "i2t" else "t2i")
         return np.arange(size) if mask is None else np.flatnonzero(mask)
 
     @cached_property
@@ -174,7 +174,7 @@ class GroundTruth:
             len(images),
             len(texts),
             text_image=np.where(home >= 0, new_image[home], -1),
-            asked={name: np.flatnonzero(mask[rows[name]]) for name, mask in self.asked.items()},
+            evaluated={name: np.flatnonzero(mask[rows[name]]) for name, mask in self.evaluated.items()},
         )
 
 
@@ -228,12 +228,12 @@ def renumbered(rows: np.ndarray, size: int) -> np.ndarray:
     return place
 
 
-def places_of(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each wanted number is in ascending ``keys``, any place where it is not, and whether it is."""
+def places_of(keys: np.ndarray, sought: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each ``sought`` number in ascending ``keys`` (any where it is missing), and a found mask."""
     if not len(keys):
-        return np.zeros(wanted.shape, dtype=np.int64), np.zeros(wanted.shape, dtype=bool)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return place, keys[place] == wanted
+        return np.zeros(sought.shape, dtype=np.int64), np.zeros(sought.shape, dtype=bool)
+    place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+    return place, keys[place] == sought
 
 
 def distinct(values: np.ndarray) -> np.ndarray:

@@ -77,8 +77,8 @@ def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     slope = (groups.positives - 1) / np.maximum(size - 1, 1)
     reciprocals = harmonic[end] - harmonic[begin]
     gain = (1 + found - slope * (before + 1)) * reciprocals + slope * (end - begin)
-    alone = (end > begin) * (1 + found) / (before + 1)  # one item: no difference of harmonic numbers
-    gains: np.ndarray = np.where(size == 1, alone, gain * groups.positives / size)
+    single = (end > begin) * (1 + found) / (before + 1)  # one item: no difference of harmonic numbers
+    gains: np.ndarray = np.where(size == 1, single, gain * groups.positives / size)
     return gains
 
 

@@ -35,7 +35,7 @@ def figures(value: float) -> str:
 class DeclaredMeasure:
     """One measure, or a family ``NAME@k`` until its cut-off is given."""
 
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # one line of what it is, any conventions included
     citation: str  # where it comes from
     # ``"best"``: any-of-k, only the best positive of a query counts; ``"all"``: every positive counts
@@ -57,6 +57,10 @@ class DeclaredMeasure:
         if cutoff < 1:
             raise UsageError(f"the cut-off of {self.name!r} is {cutoff}, it must be at least 1")
         return replace(self, name=f"{self.name.removesuffix(FAMILY)}@{cutoff}", cutoff=cutoff)
+
+    def __matmul__(self, cutoff: int) -> AnyMeasure:
+        """Return the family's member: ``R @ 5`` is the measure ``"R@5"``."""
+        return measure(f"{self.name.removesuffix(FAMILY)}@{cutoff}")
 
     def show(self, value: float) -> str:
         if self.kind == "gain":
@@ -118,10 +122,10 @@ class Gain:
 @dataclass(frozen=True, eq=False)
 class Gained:
     first: np.ndarray  # (n, places) the gain at each of the first places, expected where ties leave it open
-    # (n, places) the greatest gains of the gallery, descending; None unless wanted
+    # (n, places) the greatest gains of the gallery, descending; None unless requested
     best: np.ndarray | None = None
     # (n, places) the gain expected at each place of a ranking that knows nothing of what is relevant; None
-    # unless wanted
+    # unless requested
     chance: np.ndarray | None = None
 
 
@@ -148,7 +152,7 @@ class GainMeasure(DeclaredMeasure):
 class Sum:
     """A sum of measures over both directions, in per cent."""
 
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # one line of what it is
     citation: str  # where it comes from
     parts: tuple[str, ...]  # names of the measures that are added up
@@ -158,6 +162,9 @@ class Sum:
 
 
 AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
+Names: TypeAlias = (
+    str | AnyMeasure | Iterable[str | AnyMeasure]
+)  # one measure or several, by name or as objects
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
 # measures as other libraries spell them
@@ -182,12 +189,24 @@ def measure(name: str) -> AnyMeasure:
     return family.at(int(found["cutoff"]))
 
 
-def resolve(names: Iterable[str | AnyMeasure]) -> tuple[list[Measure | GainMeasure], list[Sum]]:
+def as_list(names: Names) -> list[str | AnyMeasure]:
+    """Return one measure or several as a list."""
+    return [names] if isinstance(names, str | DeclaredMeasure | Sum) else list(names)
+
+
+def _member(given: str | AnyMeasure) -> AnyMeasure:
+    """Return a measure by its name, or itself; a family without its cut-off is refused."""
+    if isinstance(given, str):
+        return measure(given)
+    return measure(given.name) if given.name.endswith(FAMILY) else given
+
+
+def resolve(names: Names) -> tuple[list[Measure | GainMeasure], list[Sum]]:
     """Return the measures to compute, parts of sums included and each once, and the sums."""
-    wanted = [measure(name) if isinstance(name, str) else name for name in names]
-    if not wanted:
-        raise UsageError("no measure was asked for", f"for example {', '.join(DEFAULT_MEASURES)}")
-    sums = {member.name: member for member in wanted if isinstance(member, Sum)}
+    chosen = [_member(one) for one in as_list(names)]
+    if not chosen:
+        raise UsageError("no measure was requested", f"for example {', '.join(DEFAULT_MEASURES)}")
+    sums = {member.name: member for member in chosen if isinstance(member, Sum)}
     parts = [measure(part) for member in sums.values() for part in member.parts]
-    plain = {member.name: member for member in [*wanted, *parts] if not isinstance(member, Sum)}
+    plain = {member.name: member for member in [*chosen, *parts] if not isinstance(member, Sum)}
     return list(plain.values()), list(sums.values())

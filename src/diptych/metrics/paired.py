@@ -26,22 +26,22 @@ from diptych.metrics.runs import blocks
 Correction = Literal["bonferroni", "holm", "none"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
 
-LEVEL = 0.05  # the corrected p-value up to which a difference is said to be one
+LEVEL = 0.05  # the corrected p-value up to which a difference counts as one
 
 _CHUNK_NUMBERS = 1 << 21
 _TOLERANCE = 1e-9  # of the sum of absolute shares: what counts as equal between two orders of adding
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
-    """What each cluster adds to one difference of means, and how far it is from its fair part."""
+class ClusterShares:
+    """Each cluster's contribution to one difference of means, and how far it is from its fair part."""
 
     parts: np.ndarray  # (clusters,) they add up to the difference
     residuals: np.ndarray  # (clusters,) of mean 0; their spread is what the difference's error is made of
     used: np.ndarray  # (clusters,) booleans: clusters that hold a query
 
     @classmethod
-    def added(cls, shares: Sequence[Shares], scale: float = 1.0) -> Shares:
+    def added(cls, shares: Sequence[ClusterShares], scale: float = 1.0) -> ClusterShares:
         """Return the shares of a sum of differences, times ``scale``."""
         parts = scale * np.sum([one.parts for one in shares], axis=0)
         residuals = scale * np.sum([one.residuals for one in shares], axis=0)
@@ -130,16 +130,16 @@ def check_flips(flips: int) -> None:
         raise UsageError(f"flips are {flips}, at least 1 is needed")
 
 
-def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> Shares:
+def shares_of(differences: np.ndarray, cluster: np.ndarray, clusters: int) -> ClusterShares:
     """Return the shares of one difference of means, from (n,) differences and the cluster of each."""
     sums = np.bincount(cluster, weights=differences, minlength=clusters)
     counts = np.bincount(cluster, minlength=clusters)
     parts = sums / len(differences)
     residuals = parts - parts.sum() * counts / len(differences)
-    return Shares(parts, residuals, counts > 0)
+    return ClusterShares(parts, residuals, counts > 0)
 
 
-def t_test(folds: Sequence[Shares]) -> float | None:
+def t_test(folds: Sequence[ClusterShares]) -> float | None:
     """Return the two-sided p-value of the mean over folds; None of fewer than two clusters, or if all are equal."""
     from scipy.special import stdtr
 

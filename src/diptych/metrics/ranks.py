@@ -1,8 +1,8 @@
 """Ranks of the positives, streamed: one blocked matrix product for both directions, counting, no sort.
 
 About 6 bytes of memory per score of a tile and worker, and a few numbers per query. The counts are exact (see
-:mod:`diptych.metrics.products`). Ties are resolved by a named rule (docs/evaluation.md): by default a measure is
-its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
+:mod:`diptych.metrics.products`). Ties are resolved by a named rule (docs/explanation/evaluation.md): by
+default a measure is its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.core.processes import available_cores
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth
 from diptych.metrics.runs import begins, blocks, places, starts
 from diptych.metrics.sources import ScoreSource
@@ -31,7 +32,7 @@ _TILE_ROWS = 500
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where the positives of one direction stand: all of each query, best first, or its best alone."""
+    """The ranks of one direction's positives: all of each query, best first, or its best only."""
 
     gallery: int  # size of the gallery
     positives: np.ndarray  # (n_queries,) how many positives each query has; 0 where it has none
@@ -54,7 +55,7 @@ class Ranks:
 
 def available_threads() -> int:
     """Count the cores of this process, or fewer if ``OMP_NUM_THREADS`` or ``OPENBLAS_NUM_THREADS`` say so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = available_cores()
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:
@@ -81,8 +82,8 @@ def ranks_of(
     """Rank every text for every image and every image for every text.
 
     Args:
-        every: rank all positives of a query instead of its best alone.
-        directions: both, or one alone, which is quicker.
+        every: rank all positives of a query instead of its best only.
+        directions: both, or only one, which is quicker.
         block: scores held at once by one of the ``threads`` workers.
     """
     check_sizes(source, truth)
@@ -144,7 +145,7 @@ TIE_RULES: tuple[TieRule, ...] = get_args(TieRule)
 
 @dataclass(frozen=True, eq=False)
 class TieGroups:
-    """Neighbours in a ranking whose order is open, a positive among them; it alone where a rule decides."""
+    """Neighbours in a ranking whose order is open, a positive among them; only the positive where a rule decides."""
 
     query: np.ndarray  # (g,) the query of each group; ascending, best group first within a query
     before: np.ndarray  # items of the gallery that certainly come before the group

@@ -1,4 +1,4 @@
-"""What else than labels says how relevant an item is: a named model, or people's grades; and what it adds up to.
+"""Graded relevance beyond labels: by a named model, or by people's grades; and the gains that follow from it.
 
 A relevance model of its own takes one pass over the scores more.
 """
@@ -73,7 +73,6 @@ class Grades:
         return Grades(rows[keep], columns[keep], self.values[keep], self.what, self.highest)
 
     def pairs(self, direction: Direction) -> tuple[np.ndarray, np.ndarray]:
-        """Return query and gallery row of each pair."""
         return (self.images, self.texts) if direction == "i2t" else (self.texts, self.images)
 
     def ungraded(self, positives: Positives, direction: Direction) -> np.ndarray:
@@ -111,7 +110,6 @@ class GradeTable:
         return grades
 
     def best(self, gain: Gain, depth: int) -> np.ndarray:
-        """Return (n, depth) the greatest gains, descending."""
         query, values, n = self._queries, gain.transform(self._values), self._positives.n_queries
         order, place = np.lexsort((-values, query)), places(np.bincount(query, minlength=n))
         found = np.zeros((n, depth))

@@ -261,7 +261,7 @@ class DirectedScores:
 
 @dataclass(frozen=True)
 class Similarity:
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # one line of what it is
     # from (n, d) image rows, (m, d) text rows, float32, and the ids of both, for messages, to their scores
     source: Callable[..., ScoreSource]

@@ -19,7 +19,7 @@ from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sources import NearThreshold, Rows, ScoreSource
 from diptych.metrics.topk import BLOCK, best_of
 
-_PAIRS = 1 << 14  # pairs scored at once, where single pairs are asked for
+_PAIRS = 1 << 14  # pairs scored at once, where single pairs are requested
 
 
 def check_sparse_rows(rows: csr_array, side: str, ids: Sequence[str] | None = None) -> csr_array:

@@ -83,7 +83,7 @@ class TileCounter:
     ) -> None:
         self._source = source
         self._counters = counters
-        # Float32 numbers that no exact score of a positive can be told apart from, the lower and the upper end.
+        # Float32 numbers that no exact score of a positive can be distinguished from, the lower and the upper end.
         self._thresholds: dict[Direction, tuple[np.ndarray, np.ndarray]] = {}
         for name in DIRECTIONS:
             counter, band = counters[name], source.band(name)
@@ -111,7 +111,7 @@ class TileCounter:
         return counts
 
     def _mask(self, which: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """A boolean matrix padded with False to whole words, and the part of it that is wanted."""
+        """A boolean matrix padded with False to whole words, and its part without the padding."""
         padded = -(-shape[1] // _WORD) * _WORD
         whole = self._masks[which, : shape[0] * padded].reshape(shape[0], padded)
         whole[:, shape[1] :] = False
@@ -161,7 +161,7 @@ class TileCounter:
     def _compare(
         self, name: Direction, layer: Layer, part: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How many certainly score above each query's positive, and where it cannot be said."""
+        """Return how many items certainly score above each query's positive, and where this is uncertain."""
         low, high = (ends[layer.entries] for ends in self._thresholds[name])
         whole, mask = self._mask(0, part.shape)
         np.greater_equal(part, _along(name, low), out=mask)
@@ -199,7 +199,7 @@ class TileCounter:
     def _near(
         self, images: slice, texts: slice, tile: np.ndarray, image_band: np.ndarray, text_band: np.ndarray
     ) -> np.ndarray:
-        """Which scores lie within the bands of a positive's score, in either direction."""
+        """Return which scores lie within the bands of a positive's score, in either direction."""
         near = np.zeros(tile.shape, dtype=bool)
         for name, layer, part in self._parts(tile, images, texts):
             here, band = (images, image_band) if name == "i2t" else (texts, text_band)

@@ -1,6 +1,6 @@
 """The first places of every query's ranking: exact, in blocks, ties broken by the lower row.
 
-A float32 product proposes a few more candidates than are wanted; they are scored exactly (see
+A float32 product proposes a few more candidates than are requested; they are scored exactly (see
 :mod:`diptych.metrics.products`). Where its rounding bound cannot exclude that something as good was left out
 (long ties, a collapsed model), the gallery is scored again for those queries in float64, and exactly what lies
 within that bound.
@@ -23,7 +23,7 @@ from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 # is shown some queries and a tile of their scores, fast ones where there are any
 Visit = Callable[[slice, np.ndarray], None]
 
-_SPARE = 16  # candidates beyond the places wanted
+_SPARE = 16  # candidates beyond the requested places
 _QUERIES = 500
 _CAREFUL_SCORES = 250_000  # scores computed carefully at once
 _FIRST = 16  # so many times as many columns as candidates are looked at before all others

@@ -99,11 +99,11 @@ def write_trec(
     _check_ids("text", text_ids, ground_truth.n_texts)
     for name in DIRECTIONS:
         query_ids, gallery_ids = (image_ids, text_ids) if name == "i2t" else (text_ids, image_ids)
-        asked, positives, part = ground_truth.queries(name), ground_truth.positives(name), source
-        if len(asked) < positives.n_queries:
+        evaluated, positives, part = ground_truth.queries(name), ground_truth.positives(name), source
+        if len(evaluated) < positives.n_queries:
             every = slice(0, positives.gallery)
-            part = source.part(*((asked, every) if name == "i2t" else (every, asked)))
-            query_ids, positives = [query_ids[row] for row in asked.tolist()], positives.taken(asked)
+            part = source.part(*((evaluated, every) if name == "i2t" else (every, evaluated)))
+            query_ids, positives = [query_ids[row] for row in evaluated.tolist()], positives.taken(evaluated)
         rows, scores = best_of(part, name, k)
         paths |= {f"{name}.{kind}": folder / f"{name}.{kind}" for kind in ("run", "qrels")}
         write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)

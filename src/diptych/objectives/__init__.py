@@ -26,7 +26,7 @@ from diptych.objectives.similarity import (
     similarity_of,
 )
 from diptych.objectives.smoothap import SmoothAP, smoothap
-from diptych.objectives.triplet import Triplet, TripletHardest, triplet
+from diptych.objectives.triplet import Triplet, TripletHardest, TripletTop, triplet
 
 __all__ = [
     "IFM",
@@ -44,6 +44,7 @@ __all__ = [
     "SmoothAP",
     "Triplet",
     "TripletHardest",
+    "TripletTop",
     "Within",
     "convse",
     "convse_plus_plus",

@@ -23,7 +23,7 @@ from typing import Unpack
 
 from torch import Tensor
 
-from diptych.objectives.declaration import Choices, Within, checked_temperature, declared
+from diptych.objectives.declaration import LossOptions, Within, checked_temperature, declared
 from diptych.objectives.infonce import NTXent
 from diptych.objectives.triplet import TripletHardest
 
@@ -49,7 +49,7 @@ class ConVSEPlusPlus(TripletHardest):
 
     reduction = "mean"
 
-    def __init__(self, temperature: float = 0.1, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+    def __init__(self, temperature: float = 0.1, margin: float = 0.2, **choices: Unpack[LossOptions]) -> None:
         super().__init__(margin, **choices)
         checked_temperature(temperature)
         self.temperature = temperature
@@ -58,12 +58,11 @@ class ConVSEPlusPlus(TripletHardest):
         return super().forward(scores, positives) / self.temperature
 
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
-        """Return (queries,) sums over a query's positives."""
         return super().per_query(scores, positives) / self.temperature
 
 
 def convse(
-    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.1, **choices: Unpack[Choices]
+    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.1, **choices: Unpack[LossOptions]
 ) -> Tensor:
     """ConVSE (sum of negatives) over one score matrix: InfoNCE of both directions, added.
 
@@ -77,7 +76,7 @@ def convse_plus_plus(
     positives: Tensor,
     temperature: float = 0.1,
     margin: float = 0.2,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """ConVSE++ (hardest negative with a margin) over one score matrix.
 

@@ -14,7 +14,7 @@ from typing import Unpack
 
 from torch import Tensor
 
-from diptych.objectives.declaration import Choices, Directed, OneWay, declared
+from diptych.objectives.declaration import Directed, LossOptions, OneWay, declared
 from diptych.objectives.pairs import mean_per_query
 
 
@@ -38,6 +38,6 @@ class CosineDistance(Directed):
         return scores, _per_query
 
 
-def cosine_distance(scores: Tensor, positives: Tensor, **choices: Unpack[Choices]) -> Tensor:
+def cosine_distance(scores: Tensor, positives: Tensor, **choices: Unpack[LossOptions]) -> Tensor:
     """1 − s of the positives of one score matrix; the negatives are not looked at."""
     return CosineDistance(**choices).forward(scores, positives)

@@ -1,4 +1,4 @@
-"""What every objective is: a pure function of scores and positives, and a small class around it."""
+"""The contract of objectives: a pure function of scores and positives, and a small class around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, TypeVar, Unpack, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +46,7 @@ class Objective(nn.Module):
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """(queries,) the loss of each row as a query, before any mean or sum over queries.
 
-        Query i's value depends on row i alone, so the gradient of their sum with respect to
+        Query i's value depends only on row i, so the gradient of their sum with respect to
         ``scores`` holds, at (i, j), the weight of candidate j in query i's gradient. With
         ``compat="pairs"`` every positive pair is a query: (pairs,) values, in the order of
         ``positives.nonzero()``.
@@ -59,8 +59,20 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """What is worth a line in the metrics besides the loss (a learned temperature)."""
+        """Return what the metrics record besides the loss (a learned temperature)."""
         return {}
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember what it is made with."""
+        made = super().__new__(cls)
+        given = inspect.signature(cls.__init__).bind(made, *args, **options).arguments
+        values = {key: one for key, one in given.items() if key != "self"}
+        made.__dict__["made_with"] = values.pop("choices", {}) | values
+        return made
+
+    def extra_repr(self) -> str:
+        """Return what it was made with, as it prints."""
+        return ", ".join(f"{key}={one!r}" for key, one in self.__dict__["made_with"].items())
 
 
 class _Given(Objective):
@@ -71,7 +83,6 @@ class _Given(Objective):
         self.function = function
 
     def forward(self, scores: Tensor, positives: Tensor, within: Within | None = None) -> Tensor:
-        """Return the callable's loss."""
         loss = self.function(scores, positives)
         if not isinstance(loss, Tensor) or loss.dim() != 0:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
@@ -84,6 +95,16 @@ class _Given(Objective):
 def as_objective(given: Callable[..., Tensor]) -> Objective:
     """Return an objective as it is, and any other callable of scores and positives as one."""
     return given if isinstance(given, Objective) else _Given(given)
+
+
+def declared_as(given: Any) -> dict[str, Any] | None:
+    """Return how a recipe says a loss of the registry: its name and options; None of any other callable."""
+    for kind in OBJECTIVES:
+        if type(given) is kind.build:
+            options = given.made_with
+            plain = all(isinstance(one, bool | int | float | str) for one in options.values())
+            return {"name": kind.name, **options} if plain else None
+    return None
 
 
 def name_of(given: Callable[..., Tensor]) -> str:
@@ -103,29 +124,27 @@ class ObjectiveKind:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Hyper-parameters and their defaults."""
         parameters = inspect.signature(self.build).parameters.values()
         named = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
         return named if len(named) == len(parameters) else named | defaults_of(self.build)
 
     def __call__(self, **options: Any) -> Objective:
-        """Build it."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(f"{key}={default!r}" for key, default in self.options.items())
                 raise RecipeError(f"objective {self.name!r} has no option {name!r}", f"its options: {known}")
-            wanted = _wanted(value, self.options[name])
-            if wanted is not None:
+            expected = _expected(value, self.options[name])
+            if expected is not None:
                 raise RecipeError(
                     f"option {name!r} of objective {self.name!r} is {value!r}",
-                    f"give {wanted}, such as {self.options[name]!r}",
+                    f"give {expected}, such as {self.options[name]!r}",
                 )
         if options.get("reduction") == "none":
             raise UsageError("reduction 'none' gives no scalar", "one of 'mean', 'sum'")
         return self.build(**options)
 
 
-def _wanted(value: Any, default: Any) -> str | None:
+def _expected(value: Any, default: Any) -> str | None:
     """Return what ``value`` should have been, judging by the default; None when it is that."""
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
@@ -201,22 +220,20 @@ def all_finite(scores: Tensor, sides: tuple[str, str]) -> None:
 
 
 def not_negative(name: str, value: float, example: float) -> float:
-    """Return ``value``, after seeing that it is a finite number of at least 0."""
     if not 0 <= value < float("inf"):
         raise UsageError(f"{name} {value}", f"give a {name} of at least 0, such as {example}")
     return value
 
 
 def reduced(losses: list[Tensor], reduction: Reduction, combined: Literal["mean", "sum"]) -> Tensor:
-    """Return the values of one or both directions as one loss."""
     if reduction == "none":
         return torch.cat(losses)
     each = torch.stack([loss.mean() if reduction == "mean" else loss.sum() for loss in losses])
     return each.mean() if combined == "mean" else each.sum()
 
 
-class Choices(TypedDict, total=False):
-    """What every loss of :mod:`diptych.objectives` takes by name."""
+class LossOptions(TypedDict, total=False):
+    """The options that every loss of :mod:`diptych.objectives` takes by name."""
 
     direction: Direction  # images as queries, texts as queries, or "both" (default)
     reduction: Reduction  # over the queries of each direction; "none": a value per query, image queries first
@@ -224,12 +241,11 @@ class Choices(TypedDict, total=False):
 
 
 def defaults_of(build: Any) -> dict[str, Any]:
-    """Return the default of each choice of a class."""
-    return {name: getattr(build, name) for name in Choices.__annotations__}
+    return {name: getattr(build, name) for name in LossOptions.__annotations__}
 
 
+# From (queries, candidates) scores and positives to one value per query, or per pair.
 OneWay = Callable[[Tensor, Tensor], Tensor]
-"""From (queries, candidates) scores and positives to one value per query, or per pair."""
 
 
 class Directed(Objective):
@@ -242,7 +258,7 @@ class Directed(Objective):
     # how both directions make one loss: "first": each holds every pair, so that i2t is both
     combined: ClassVar[Literal["mean", "sum", "first"]] = "mean"
 
-    def __init__(self, **choices: Unpack[Choices]) -> None:
+    def __init__(self, **choices: Unpack[LossOptions]) -> None:
         super().__init__()
         known = (get_args(Direction), get_args(Reduction), self.compats)
         for (name, default), values in zip(defaults_of(type(self)).items(), known, strict=True):
@@ -286,7 +302,6 @@ def checked_number(name: str, value: float | Tensor, example: float, positive: b
 
 
 def checked_temperature(temperature: float | Tensor) -> float | Tensor:
-    """Return ``temperature``, after seeing that it is finite and above 0."""
     return checked_number("temperature", temperature, 0.07, positive=True)
 
 
@@ -299,7 +314,10 @@ class Tempered(Directed):
     ceiling: ClassVar[float] = 100.0  # as in CLIP
 
     def __init__(
-        self, temperature: float | Tensor, learn_temperature: bool, **choices: Unpack[Choices]
+        self,
+        temperature: float | Tensor = 0.07,
+        learn_temperature: bool = False,
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)
@@ -326,6 +344,5 @@ class Tempered(Directed):
         raise NotImplementedError
 
     def logged(self) -> dict[str, float]:
-        """Return the temperature, when it is learned."""
         temperature = self.temperature
         return {"temperature": float(temperature.detach())} if isinstance(temperature, Tensor) else {}

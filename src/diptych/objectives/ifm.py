@@ -1,4 +1,4 @@
-"""Implicit feature modification: InfoNCE on scores that were made harder, alone or beside InfoNCE.
+"""Implicit feature modification: InfoNCE on scores that were made harder, with or without InfoNCE.
 
 With a perturbation budget ε, positives lose ε and negatives gain ε before the division by τ::
 
@@ -22,22 +22,22 @@ from typing import Unpack
 
 from torch import Tensor
 
-from diptych.objectives.declaration import Choices, OneWay, Tempered, declared, not_negative
+from diptych.objectives.declaration import LossOptions, OneWay, Tempered, declared, not_negative
 from diptych.objectives.infonce import log_sum_of_negatives, softmax_per_query
 
 
 @declared("ifm", "InfoNCE with positives made lower and negatives higher by ε", "Robinson et al. 2021")
 class IFM(Tempered):
-    """IFM alone, with a fixed or learned temperature."""
+    """IFM without InfoNCE, with a fixed or learned temperature."""
 
-    weight: float | None = None  # of IFM beside InfoNCE; None: IFM alone
+    weight: float | None = None  # of IFM added to InfoNCE; None: IFM only
 
     def __init__(
         self,
         temperature: float | Tensor = 0.07,
         learn_temperature: bool = False,
         epsilon: float = 0.1,
-        **choices: Unpack[Choices],
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
         self.epsilon = not_negative("epsilon", epsilon, 0.1)
@@ -65,7 +65,7 @@ class InfoNCEIFM(IFM):
         learn_temperature: bool = False,
         epsilon: float = 0.1,
         weight: float = 1.0,
-        **choices: Unpack[Choices],
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, epsilon, **choices)
         self.weight = not_negative("weight", weight, 1.0)
@@ -76,9 +76,9 @@ def ifm(
     positives: Tensor,
     temperature: float | Tensor = 0.07,
     epsilon: float = 0.1,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
-    """IFM alone over one score matrix, the mean of both directions; ε ≥ 0 is in units of the score."""
+    """Return IFM over one score matrix, the mean of both directions; ε ≥ 0 is in units of the score."""
     return IFM(temperature, False, epsilon, **choices).forward(scores, positives)
 
 
@@ -88,7 +88,7 @@ def infonce_ifm(
     temperature: float | Tensor = 0.07,
     epsilon: float = 0.1,
     weight: float = 1.0,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """(InfoNCE + α·IFM)/(1 + α) over one score matrix; ``weight`` is α ≥ 0."""
     return InfoNCEIFM(temperature, False, epsilon, weight, **choices).forward(scores, positives)

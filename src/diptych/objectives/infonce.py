@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from diptych.objectives.declaration import Choices, OneWay, Tempered, declared
+from diptych.objectives.declaration import LossOptions, OneWay, Tempered, declared
 from diptych.objectives.pairs import mean_per_query
 
 
@@ -52,14 +52,6 @@ def infonce_per_query(logits: Tensor, positives: Tensor) -> Tensor:
 class InfoNCE(Tempered):
     """InfoNCE with a fixed or learned temperature."""
 
-    def __init__(
-        self,
-        temperature: float | Tensor = 0.07,
-        learn_temperature: bool = False,
-        **choices: Unpack[Choices],
-    ) -> None:
-        super().__init__(temperature, learn_temperature, **choices)
-
     def of_logits(self, temperature: float | Tensor) -> OneWay:
         return infonce_per_query
 
@@ -76,13 +68,13 @@ class NTXent(InfoNCE):
         self,
         temperature: float | Tensor = 0.1,
         learn_temperature: bool = False,
-        **choices: Unpack[Choices],
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
 
 
 def infonce(
-    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.07, **choices: Unpack[Choices]
+    scores: Tensor, positives: Tensor, temperature: float | Tensor = 0.07, **choices: Unpack[LossOptions]
 ) -> Tensor:
     """InfoNCE over one score matrix, the mean of image→text and text→image.
 

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import (
-    Choices,
     Compat,
+    LossOptions,
     Within,
     all_finite,
     checked,
@@ -119,7 +119,7 @@ def mvn(
     positives: Tensor,
     within: Within | None,
     temperature: float | Tensor = 0.1,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """Multi-modal NCE over the scores between and inside the modalities.
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from diptych.core.errors import UsageError
 
+# How many scores are worked on at a time, at least: half a megabyte in single precision, which a cache holds.
 BLOCK_ELEMENTS = 2**17
-"""How many scores are worked on at a time, at least: half a megabyte in single precision, which a cache holds."""
 
 
 class PairBlock(NamedTuple):
@@ -64,7 +64,7 @@ def pair_losses(form: PairLoss, scores: Tensor, positives: Tensor) -> Tensor:
 
 
 def _blocks(scores: Tensor, positives: Tensor) -> Iterator[tuple[slice, Tensor, PairBlock]]:
-    """Which pairs, whose queries, and the block itself."""
+    """Yield which pairs, whose queries, and the block itself."""
     queries, places = positives.nonzero(as_tuple=True)
     # A quarter of a large batch is still less than its gradient, and keeps many cores busy.
     size = max(1, max(BLOCK_ELEMENTS, scores.numel() // 4) // scores.shape[1])

@@ -7,7 +7,7 @@ With logit scale t = 1/τ and bias b, and z = +1 for a positive pair and −1 fo
 |B| is the number of images. In a rectangular batch (k texts per image) the sum is over all of its pairs,
 each counted once, and is still divided by the number of images; with texts as queries (``t2i``) by
 the number of texts. Both are the published loss when there are as many of one as of the other. Pairs
-do not compete, so several positives per query are nothing special, and a batch of positives alone still
+do not compete, so several positives per query are nothing special, and a batch of only positives still
 teaches; it is refused all the same, because every pair would only be pulled together.
 
 Source: Zhai et al., Sigmoid Loss for Language Image Pre-Training, ICCV 2023, Algorithm 1.
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from diptych.objectives.declaration import Choices, OneWay, Tempered, checked_number, declared
+from diptych.objectives.declaration import LossOptions, OneWay, Tempered, checked_number, declared
 
 
 def _checked_bias(bias: float | Tensor) -> float | Tensor:
@@ -48,7 +48,7 @@ class SigLIP(Tempered):
         learn_temperature: bool = True,
         bias: float | Tensor = -10.0,
         learn_bias: bool = True,
-        **choices: Unpack[Choices],
+        **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
         _checked_bias(bias)
@@ -65,7 +65,6 @@ class SigLIP(Tempered):
         return per_query
 
     def logged(self) -> dict[str, float]:
-        """Return the temperature and the bias, when they are learned."""
         bias = {"bias": float(self.bias.detach())} if isinstance(self.bias, nn.Parameter) else {}
         return super().logged() | bias
 
@@ -75,7 +74,7 @@ def siglip(
     positives: Tensor,
     temperature: float | Tensor = 0.1,
     bias: float | Tensor = -10.0,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """Sigmoid loss over one score matrix; every pair counts once, whatever the direction.
 

@@ -1,4 +1,4 @@
-"""How an image's embedding and a text's are scored: cosine, or by how far order is violated.
+"""Scores of an image's embedding and a text's: cosine, or by how far order is violated.
 
 Order embeddings see a caption as more general than its image, and general as smaller in every coordinate::
 
@@ -25,8 +25,8 @@ from diptych.core.errors import MismatchError
 from diptych.core.registry import Registry
 from diptych.objectives.pairs import first_derivative_only
 
+# How many coordinate differences exist at a time: four megabytes in single precision.
 _BLOCK_ELEMENTS = 2**20
-"""How many coordinate differences exist at a time: four megabytes in single precision."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,6 @@ SIMILARITIES: Registry[Similarity] = Registry("similarity", "diptych.objectives"
 
 
 def similarity_of(name: str) -> Similarity:
-    """Return the similarity called ``name``."""
     return SIMILARITIES.get(name)
 
 

@@ -25,7 +25,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from diptych.objectives.declaration import Choices, Directed, OneWay, checked_temperature, declared
+from diptych.objectives.declaration import Directed, LossOptions, OneWay, checked_temperature, declared
 from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
 
 
@@ -33,8 +33,8 @@ from diptych.objectives.pairs import PairBlock, mean_per_query, pair_losses
 class _Imprecision:
     """For each (query, positive i) one minus the precision at i: R_N / (R_P + R_N)."""
 
+    # ±1/τ; the sign says whether better or worse candidates are counted.
     scale: float
-    """±1/τ; the sign says whether better or worse candidates are counted."""
 
     def _gates(self, block: PairBlock) -> tuple[Tensor, Tensor, Tensor]:
         """G of every candidate but i itself, R_P (pairs, 1) and R_N (pairs, 1)."""
@@ -65,7 +65,7 @@ class SmoothAP(Directed):
 
     compats = ("none", "pairs", "positive-sign")
 
-    def __init__(self, temperature: float = 0.01, **choices: Unpack[Choices]) -> None:
+    def __init__(self, temperature: float = 0.01, **choices: Unpack[LossOptions]) -> None:
         super().__init__(**choices)
         checked_temperature(temperature)
         self.temperature = float(temperature)
@@ -82,7 +82,7 @@ class SmoothAP(Directed):
 
 
 def smoothap(
-    scores: Tensor, positives: Tensor, temperature: float = 0.01, **choices: Unpack[Choices]
+    scores: Tensor, positives: Tensor, temperature: float = 0.01, **choices: Unpack[LossOptions]
 ) -> Tensor:
     """1 − smooth average precision over one score matrix, the mean of image→text and text→image.
 

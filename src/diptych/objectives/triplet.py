@@ -22,8 +22,8 @@ from torch import Tensor
 
 from diptych.core.errors import UsageError
 from diptych.objectives.declaration import (
-    Choices,
     Directed,
+    LossOptions,
     OneWay,
     Reduction,
     checked,
@@ -69,7 +69,7 @@ class Triplet(Directed):
     combined = "sum"
     hardest: int | None = None
 
-    def __init__(self, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+    def __init__(self, margin: float = 0.2, **choices: Unpack[LossOptions]) -> None:
         super().__init__(**choices)
         self.margin = not_negative("margin", margin, 0.2)
 
@@ -103,7 +103,7 @@ class TripletHardest(Triplet):
 class TripletTop(Triplet):
     """Sum of hinges over the k hardest in-batch negatives of each query."""
 
-    def __init__(self, k: int = 8, margin: float = 0.2, **choices: Unpack[Choices]) -> None:
+    def __init__(self, k: int = 8, margin: float = 0.2, **choices: Unpack[LossOptions]) -> None:
         super().__init__(margin, **choices)
         if k < 1:
             raise UsageError(f"k {k}", "give the number of hardest negatives, such as 8")
@@ -116,7 +116,7 @@ def triplet(
     margin: float = 0.2,
     *,
     hardest: bool = False,
-    **choices: Unpack[Choices],
+    **choices: Unpack[LossOptions],
 ) -> Tensor:
     """Triplet loss over one score matrix, both directions added, without a list of triplets.
 

@@ -18,8 +18,8 @@ from diptych.analysis.information.tables import (
     question_tables,
 )
 from diptych.core.errors import UsageError
-from diptych.evaluation.variants.exploration import Exploration
-from diptych.evaluation.variants.tables import (
+from diptych.evaluation.variants.exploration import (
+    Exploration,
     axes_tables,
     changes_table,
     explain,
@@ -67,7 +67,6 @@ def granularity_page(
 
 
 def cocos_page(found: CocosReport) -> Page:
-    """Return the page of gradient counts."""
     names = {"i2t": "image", "t2i": "text"}
     parts, headlines = [], []
     for way, given in found.counts.items():
@@ -91,7 +90,7 @@ def cocos_page(found: CocosReport) -> Page:
 
 
 def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
-    """Write gradient counts as JSON, as a picture and as a page, and return where they are."""
+    """Write gradient counts as JSON, as an image and as a page, and return where they are."""
     table = found.tables()[0]
     words = ["  ".join(row) for row in (table.columns, *table.texts)]
     words += [found.protocol.line(), *found.notes()]
@@ -103,7 +102,6 @@ def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
 
 
 def audit_page(found: Audit, name: str) -> Page:
-    """Return the page of an information audit."""
     probe, headlines = next(iter(found.protocol.probes)), []
     for condition in found.conditions:
         of = f", {CONDITIONS[condition]}" if len(found.conditions) > 1 else ""
@@ -153,7 +151,7 @@ def protocol_page(found: Exploration, name: str = "") -> Page:
     )
     if not found.variants:
         sections = [Section("Printed numbers", found.tables()), about_digits]
-        summary = signs[0] if signs else "The digits alone say nothing."
+        summary = signs[0] if signs else "The digits by themselves say nothing."
         return Page(f"What the digits of {label} say", summary, sections=sections, notes=found.of)
     says = explain(found)[len(found.warnings) :]
     first = says.pop(1 if len(says) > 1 and not found.warnings else 0)

@@ -191,7 +191,6 @@ def _front(picks: Picks, contents: list[Table], sections: list[Section]) -> Page
 
 
 def _contents(picks: Picks, names: Sequence[str], pages: Sequence[np.ndarray]) -> list[Table]:
-    """Return a table of the pages and the most general categories on them, with links."""
     tree, right = picks.catalogue.tree, picks.right
     rows = []
     for name, nodes in zip(names, pages, strict=True):
@@ -214,7 +213,7 @@ def _span(tree: CategoryTree, nodes: np.ndarray) -> str:
 
 
 def _branches(picks: Picks, nodes: np.ndarray, side: int) -> list[Section]:
-    """Return a section per most general category; one that goes on from another page opens with its path."""
+    """Return a section per most general category; one continued from another page opens with its path."""
     tree, sections = picks.catalogue.tree, []
     for root, group in groupby(nodes.tolist(), lambda node: int(tree.root[node])):
         galleries = [_gallery(picks, node, side) for node in group]

@@ -40,7 +40,7 @@ MARKS = {"right": "✓", "wrong": "✗", "unknown": "·", "": ""}
 
 
 def state_of(is_right: bool | None) -> str:
-    """Return the state of a card: ``right``, ``wrong``, or ``unknown`` where nobody has judged."""
+    """Return the state of a card: ``right``, ``wrong``, or ``unknown`` without a judgement."""
     return "unknown" if is_right is None else "right" if is_right else "wrong"
 
 
@@ -126,18 +126,18 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """The id of its heading."""
+        """Return the id of its heading."""
         return self.id or re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
     @property
     def groups(self) -> list[tuple[str, list[Block]]]:
-        """Its blocks, those of a kind that follow each other together."""
+        """Return its blocks, those of a kind that follow each other together."""
         return [(kind, list(blocks)) for kind, blocks in groupby(self.blocks, lambda block: block.kind)]
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says; what is empty is left out.
+    """Content of a page; empty parts are left out.
 
     Attributes:
         title: names the object and its data.
@@ -221,7 +221,6 @@ def environment() -> Environment:
 
 
 def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
-    """Return a gallery as the template draws it."""
     small = block.side < 200
 
     def card(one: Card) -> dict[str, Any]:
@@ -249,7 +248,7 @@ def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
 
 
 class Thumbnails:
-    """Makes a page's thumbnails, each picture once, and counts those that cannot be read."""
+    """Make a page's thumbnails, each image once, and counts those that cannot be read."""
 
     def __init__(self) -> None:
         self.unreadable: dict[str, str] = {}
@@ -274,10 +273,10 @@ class Thumbnails:
         return made
 
     def note(self) -> str:
-        """One sentence about the pictures that could not be read; empty when all could."""
+        """Return one sentence about the images that could not be read; empty when all could."""
         if not self.unreadable:
             return ""
         names = list(self.unreadable)
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-        many = "1 picture" if len(names) == 1 else f"{len(names):,} pictures"
+        many = "1 image" if len(names) == 1 else f"{len(names):,} images"
         return f"{many} could not be read; a labelled placeholder stands in: {shown}."

@@ -11,9 +11,7 @@ import re
 import threading
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE = LIGHT["blue"], LIGHT["orange"]
 INK = "#0a0b0c"
 """A colour nothing else has; it becomes the colour of the words around the figure."""
 PAPER = "#fdfefc"
@@ -65,35 +62,8 @@ _STYLE = {
 _rc_lock = threading.Lock()  # Matplotlib's settings belong to the process; a server draws in threads
 
 
-@dataclass
-class Drawing:
-    """One figure being drawn; ``svg`` is there when its block has ended."""
-
-    figure: Figure
-    axes: Axes
-    summary: str
-    svg: str = ""
-
-
-@contextmanager
-def draw(name: str, summary: str = "", size: tuple[float, float] = (4.4, 2.9)) -> Iterator[Drawing]:
-    """Draw inside the block on ``axes``; afterwards the result's ``svg`` is the figure.
-
-    Letters that Matplotlib's font lacks are no matter: the reader's browser draws them.
-    """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with _rc_lock, matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        figure = Figure(figsize=size, layout="constrained", facecolor="none")
-        drawing = Drawing(figure, figure.add_subplot(facecolor="none"), summary)
-        yield drawing
-        drawing.svg = _to_svg(figure, name, drawing.summary)
-
-
 def _to_svg(figure: Figure, name: str, summary: str) -> str:
-    """The figure as an ``<svg>`` element that scales, is labelled and shares no id with another."""
+    """Return the figure as an ``<svg>`` element that scales, is labelled and shares no id with another."""
     drawn = io.StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(drawn, format="svg", metadata=nothing)
@@ -119,10 +89,16 @@ _ROW = 0.42  # inches of a category that lies across
 
 def svg(chart: Chart) -> str:
     """Return a chart as an ``<svg>`` element with its alternative text."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
     name = f"chart-{zlib.crc32(repr(chart).encode('utf-8', 'replace')):08x}"  # ids must differ on a page
-    with draw(name, chart.summary, _size(chart)) as drawing:
-        _draw_chart(chart, drawing)
-    return drawing.svg
+    with _rc_lock, matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        # The reader's browser draws letters that Matplotlib's font lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        figure = Figure(figsize=_size(chart), layout="constrained", facecolor="none")
+        _draw_chart(chart, figure, figure.add_subplot(facecolor="none"))
+        return _to_svg(figure, name, chart.summary)
 
 
 def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", resolution: int = 150) -> Path:
@@ -136,7 +112,7 @@ def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", re
         figure = Figure(figsize=(9.6, height + 0.8), layout="constrained", facecolor=LIGHT["paper"])
         figure.suptitle(words, fontsize=9, wrap=True)
         for place, chart in enumerate(charts, 1):
-            _draw_chart(chart, Drawing(figure, figure.add_subplot(len(charts), 1, place), ""))
+            _draw_chart(chart, figure, figure.add_subplot(len(charts), 1, place))
         figure.savefig(drawn, format="png", dpi=resolution)
     write_bytes(path, drawn.getvalue())
     return Path(path)
@@ -150,8 +126,7 @@ def _size(chart: Chart) -> tuple[float, float]:
     return (4.8, 3.2) if len(chart.categories) < 12 else (8.8, 3.4)
 
 
-def _draw_chart(chart: Chart, drawing: Drawing) -> None:
-    axes = drawing.axes
+def _draw_chart(chart: Chart, figure: Figure, axes: Axes) -> None:
     barred = [one for one in chart.series if one.mark == "bar"]
     width = 0.8 if chart.stacked else 0.8 / max(1, len(barred))
     base = np.zeros(len(chart.categories) or max((len(one.y) for one in chart.series), default=0))
@@ -185,7 +160,6 @@ def _draw_chart(chart: Chart, drawing: Drawing) -> None:
                 axes.plot([left - 0.4, left + 0.4], [value] * 2, color=INK, linewidth=1.4,
                           linestyle=(0, (2, 1)), label=look.pop("label", None))  # fmt: skip
         else:
-            across = chart.across
             if one.mark != "point":
                 style = "--" if place >= len(_COLOURS) else "-"
                 x_drawn, y_drawn = thin(x, y, _POINTS)
@@ -194,14 +168,14 @@ def _draw_chart(chart: Chart, drawing: Drawing) -> None:
                           marker=_MARKERS[place % 6] if few else None, markersize=4,
                           drawstyle="steps-pre" if one.mark == "step" else "default", **look)  # fmt: skip
             else:
-                axes.plot(*((y, x) if across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
+                axes.plot(*((y, x) if chart.across else (x, y)), linestyle="none", marker=_MARKERS[place % 6],
                           markersize=6, zorder=3, **look)  # fmt: skip
         if len(one.low) and not one.quiet:
             _interval(chart, axes, one, x, y, colour)
         for left, value, text in zip(x, y, one.texts, strict=False):
             if not np.isnan(value):
                 _text(chart, axes, one, left, value, text)
-    _finish(chart, drawing)
+    _finish(chart, figure, axes)
 
 
 def _bars(
@@ -213,11 +187,9 @@ def _bars(
     width: float,
     look: dict[str, Any],
 ) -> None:
-    if chart.across:
-        axes.barh(x, y, width, left=base, **look)
-    else:
-        step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 else 1.0
-        axes.bar(x, y, width * step, bottom=base, **look)
+    step = float(np.diff(x).min()) if not chart.categories and len(x) > 1 and not chart.across else 1.0
+    look = {**look, "left" if chart.across else "bottom": base}
+    (axes.barh if chart.across else axes.bar)(x, y, width * step, **look)
 
 
 def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarray, colour: str) -> None:
@@ -230,10 +202,8 @@ def _interval(chart: Chart, axes: Axes, one: Series, x: np.ndarray, y: np.ndarra
         return
     ends = np.maximum(0.0, np.stack([y - low, high - y]))
     whiskers: dict[str, Any] = {"color": INK, "capsize": 2.5, "linewidth": 1.1, "linestyle": "none"}
-    if chart.across:
-        axes.errorbar(y, x, xerr=ends, **whiskers)
-    else:
-        axes.errorbar(x, y, yerr=ends, **whiskers)
+    whiskers["xerr" if chart.across else "yerr"] = ends
+    axes.errorbar(*((y, x) if chart.across else (x, y)), **whiskers)
 
 
 def _text(chart: Chart, axes: Axes, one: Series, x: float, y: float, text: str) -> None:
@@ -254,10 +224,9 @@ def _text(chart: Chart, axes: Axes, one: Series, x: float, y: float, text: str) 
     axes.annotate(text, place, shift, textcoords="offset points", fontsize=9, bbox=ground, **how)  # type: ignore[arg-type]
 
 
-def _finish(chart: Chart, drawing: Drawing) -> None:
+def _finish(chart: Chart, figure: Figure, axes: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    axes = drawing.axes
     axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
     if chart.diagonal:
         axes.axline((0, 0), slope=1, color=INK, linewidth=0.9, linestyle=":")
@@ -294,7 +263,7 @@ def _finish(chart: Chart, drawing: Drawing) -> None:
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1:
         columns = int(_size(chart)[0] * 11) // (max(map(len, names)) + 6)
-        drawing.figure.legend(handles, names, loc="outside lower left", ncols=min(3, max(1, columns)))
+        figure.legend(handles, names, loc="outside lower left", ncols=min(3, max(1, columns)))
 
 
 def thin(x: np.ndarray, y: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

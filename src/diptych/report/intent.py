@@ -90,7 +90,6 @@ def description_page(description: Description, log: Log | None = None) -> Page:
 
 
 def _totals(totals: Mapping[str, Any]) -> list[Headline]:
-    """Return the log in a few numbers."""
     if not totals.get("sessions"):
         return []
     count = {name: one if isinstance(one, str) else number(one) for name, one in totals.items()}
@@ -111,7 +110,6 @@ def _describe_command(description: Description) -> str:
 
 
 def evaluation_page(evaluation: Evaluation) -> Page:
-    """Return the page of an evaluation."""
     protocol, grid = evaluation.protocol, Grid(evaluation.cells)
     features = protocol.about["features"]
     sections = [
@@ -179,7 +177,6 @@ def scorer_page(scorer: Scorer) -> Page:
 
 
 def scores_page(scores: ScoredTable) -> Page:
-    """Return the page of a scorer's scores of a table."""
     about, (table,) = scores.about, scores.tables()
     return _measured_page(
         f"Scores: {shorten(about['features'], 80)}",
@@ -221,6 +218,5 @@ def _measured_page(
 
 
 def _sentences(notes: Sequence[Any]) -> list[str]:
-    """Return notes as sentences of their own, cut where they are long."""
     texts = [shorten(str(note), 300) for note in notes]
     return [f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}" for text in texts]

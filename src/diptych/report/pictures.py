@@ -1,4 +1,4 @@
-"""Pictures for a page: read when needed, small, as JPEG; one that cannot be read is counted, not fatal."""
+"""Images for a page: read when needed, small, as JPEG; one that cannot be read is counted, not fatal."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PictureSource: TypeAlias = "Image | Callable[[], Image]"
-"""A Pillow picture, or a function that reads one (``lambda: collection.image(row)``)."""
+"""A Pillow image, or a function that reads one (``lambda: collection.image(row)``)."""
 
 MAX_THUMBNAIL_BYTES = 40_000
-"""No picture adds more than this (before base64) to a page."""
+"""No image adds more than this (before base64) to a page."""
 
 _QUALITIES = (84, 70, 55, 40, 25)
 
 
 def read_picture(source: PictureSource, name: str) -> Image:
-    """The picture behind ``source``, upright, RGB, decoded."""
+    """Read the image behind ``source``, upright, RGB, decoded."""
     from PIL import Image as pillow
     from PIL import ImageOps
 
@@ -32,15 +32,15 @@ def read_picture(source: PictureSource, name: str) -> Image:
         picture = source if isinstance(source, pillow.Image) else source()
         picture.load()
         upright = to_rgb(ImageOps.exif_transpose(picture))
-    except (OSError, SyntaxError) as error:  # what Pillow raises for missing and for damaged files
-        raise ImageError(f"picture {name} cannot be read: {error}") from error
+    except (OSError, SyntaxError) as error:  # what Pillow raises for missing and for corrupt files
+        raise ImageError(f"image {name} cannot be read: {error}") from error
     if not all(upright.size):
-        raise ImageError(f"picture {name} has no pixels: {upright.width} × {upright.height}")
+        raise ImageError(f"image {name} has no pixels: {upright.width} × {upright.height}")
     return upright
 
 
 def fit(picture: Image, side: int, *, enlarge: bool = False) -> Image:
-    """``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
+    """Return ``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
     from PIL import Image as pillow
 
     scale = side / max(picture.size)

@@ -29,8 +29,8 @@ _WORDS = {"t2i": "text → image", "i2t": "image → text"}
 def report_of(run: Run, encoded: EncodedCollection, origin: Origin) -> Page:
     """Return the page of a run, measured anew: it takes a moment, and cannot be of other weights or other measures."""
     result, collection = evaluate_encoded(encoded), origin.collection()
-    beside = run.folder / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
-    both = Result.open(beside) if (beside / "evaluation.json").is_file() else None
+    combined = run.folder / "evaluation" / f"{safe_name(f'{collection.name}-{origin.split}')}-{WITH}"
+    both = Result.open(combined) if (combined / "evaluation.json").is_file() else None
     return run_page(run, result, encoded, collection, both)
 
 
@@ -41,7 +41,6 @@ def run_page(
     collection: Collection,
     with_shortcuts: Result | None = None,
 ) -> Page:
-    """Return everything that a run's report shows."""
     recipe, rsum = run.recipe, result.score("rsum")
     environment = read_json(run.folder / "environment.json")
     libraries = environment.pop("libraries")
@@ -126,8 +125,7 @@ def running_mean(values: np.ndarray, window: int) -> np.ndarray:
     rows = np.arange(len(values))
     low, high = np.maximum(rows - half, 0), np.minimum(rows + half + 1, len(values))
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    result: np.ndarray = (sums[high] - sums[low]) / (high - low)
-    return result
+    return np.asarray((sums[high] - sums[low]) / (high - low))
 
 
 def _examples(
@@ -180,12 +178,12 @@ def _retrievals(
             label = f"should be first, is {round(float(ranks[query])):,}"
             hits.append(item_card(direction, right, score, True, collection, label))
         label = f"query {'' if direction == 'i2t' else collection.caption_ids[query]}"
-        asked = (
+        query_card = (
             Card(collection.caption_ids[query], text=collection.captions[query], label=label)
             if direction == "t2i"
             else Card(collection.image_ids[query], partial(collection.image, query), label=label)
         )
-        yield Gallery("" if number else _WORDS[direction], hits, asked)
+        yield Gallery("" if number else _WORDS[direction], hits, query_card)
 
 
 def item_card(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from diptych.analysis.shortcuts import Shortcuts, with_ending
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.core.files import atomic_path
-from diptych.data.batches import Batch
-from diptych.data.collection import Collection
+from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
 from diptych.encoders.preprocessing import Preprocessing
 from diptych.index.searcher import query_type
@@ -45,7 +44,7 @@ def write_sheet(
 ) -> tuple[str, ...]:
     """Draw galleries below each other and write the sheet; return names of unreadable images.
 
-    ``columns`` cards stand beside each other (half as many with bars), images at most ``side`` pixels long.
+    ``columns`` cards stand next to each other (half as many with bars), images at most ``side`` pixels long.
     ``exact`` keeps every pixel: small images are enlarged by whole factors, only to .png.
     """
     path = Path(path)
@@ -77,7 +76,7 @@ def write_sheet(
 
 @cache
 def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
-    """A font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
+    """Load a font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
     import matplotlib
     from PIL import ImageFont
 
@@ -101,7 +100,7 @@ def _framed(block: Image, width: int, colour: str) -> Image:
 
 
 def _stack(blocks: Sequence[Image], gap: int, across: bool = False) -> Image:
-    """Blocks below each other, or beside each other, their left sides or tops aligned."""
+    """Stack blocks below each other, or next to each other, their left sides or tops aligned."""
     sizes = [one.size if across else one.size[::-1] for one in blocks]
     length, depth = sum(size[0] for size in sizes) + gap * (len(sizes) - 1), max(size[1] for size in sizes)
     whole, at = _paper(*((length, depth) if across else (depth, length))), 0
@@ -121,9 +120,9 @@ def write_hits(path: Path, found: Sequence[Found]) -> tuple[str, ...]:
             cards.append(Card(hit.name, hit.image, hit.text, f"{rank}", state, f"{hit.score:.3f}"))
         is_image = query_type(one.query) == "image"
         query = Card(one.query, partial(read_image, Path(one.query)), label="Query") if is_image else None
-        galleries.append(Gallery(one.table.caption if len(found) > 1 else "", cards, query))
+        galleries.append(Gallery(one.shown.caption if len(found) > 1 else "", cards, query))
     return write_sheet(
-        path, found[0].table.caption if len(found) == 1 else f"{len(found)} searches", galleries
+        path, found[0].shown.caption if len(found) == 1 else f"{len(found)} searches", galleries
     )
 
 
@@ -160,14 +159,14 @@ def write_shortcuts(
 
 
 class _Pen:
-    """Draws cards in one size and one font, and notes the images that cannot be read."""
+    """Draw cards in one size and one font, and notes the images that cannot be read."""
 
     def __init__(self, side: int, font: Path | None, exact: bool) -> None:
         self.side, self.font, self.exact = side, font, exact
         self.unreadable: list[str] = []
 
     def text(self, text: str, width: float, size: int = 14, colour: str = "ink", most: int = 3) -> Image:
-        """Lines of text, each line of its own broken into at most ``most``."""
+        """Draw lines of text, each line of its own broken into at most ``most``."""
         from PIL import ImageDraw
 
         letters, step = _letters(self.font, size), round(1.4 * size)
@@ -178,7 +177,6 @@ class _Pen:
         return block
 
     def picture(self, card: Card) -> Image:
-        """The picture in its frame, or a placeholder."""
         from PIL import Image as pillow
         from PIL import ImageOps
 
@@ -186,7 +184,7 @@ class _Pen:
         inner = self.side if self.exact else self.side - 2 * frame
         try:
             if card.picture is None:
-                raise ImageError(f"{card.name} has no picture")
+                raise ImageError(f"{card.name} has no image")
             shown = read_picture(card.picture, card.name)
             if self.exact:
                 shown = ImageOps.scale(shown, max(1, inner // shown.width), pillow.Resampling.NEAREST)
@@ -195,14 +193,14 @@ class _Pen:
         except ImageError:
             if card.picture is not None:
                 self.unreadable.append(card.name)
-            why = "has no picture" if card.picture is None else "could not be read"
+            why = "has no image" if card.picture is None else "could not be read"
             words = self.text(f"{card.name}\n{why}", inner - 20, 14, "muted")
             shown = _paper(inner, inner * 3 // 4, "soft")
             shown.paste(words, (10, (shown.height - words.height) // 2))
         return _framed(shown, frame, card.state or "line")
 
     def words(self, card: Card, width: float, size: int = 14, most: int = 3) -> Image:
-        """Label, mark and score in one line, the text below."""
+        """Draw label, mark and score in one line, the text below."""
         from PIL import ImageDraw
 
         mark = f"{MARKS[card.state]} {card.state}" if card.state in ("right", "wrong") else ""
@@ -218,7 +216,6 @@ class _Pen:
         return _stack([head, self.text(text, width, size, colour, most)], 4)
 
     def bars(self, card: Card) -> Image:
-        """A line per bar: name, bar, number; names that stand out are bold."""
         from PIL import ImageDraw
 
         letters = _letters(self.font, 14)
@@ -238,7 +235,6 @@ class _Pen:
         return block
 
     def gallery(self, gallery: Gallery, columns: int) -> Image:
-        """Heading, query, cards."""
         barred = any(card.bars for card in gallery.cards)
         listed = not barred and not any(card.picture is not None for card in gallery.cards)
         if barred:
@@ -250,18 +246,18 @@ class _Pen:
         starts = range(0, len(shown), columns)
         rows = [_stack(shown[start : start + columns], GAP, across=True) for start in starts]
         body = _stack(rows, 8 if listed else GAP) if rows else self.text("Nothing.", self.side)
-        asked, head = gallery.query, []
+        card, head = gallery.query, []
         for words, size, colour in ((gallery.caption, 18, "ink"), (gallery.text, 14, "muted")):
             head += [self.text(words, max(4 * self.side, body.width), size, colour)] if words else []
-        if asked is not None and asked.picture is not None:
-            query = _stack([self.picture(asked), self.words(asked, self.side)], 8)
+        if card is not None and card.picture is not None:
+            query = _stack([self.picture(card), self.words(card, self.side)], 8)
             body = _stack([query, body], GAP, across=listed)
-        elif asked is not None:  # a sentence needs room even above one narrow column
-            body = _stack([self.words(asked, max(3 * self.side, body.width), 24, 4), body], GAP)
+        elif card is not None:  # a sentence needs room even above one narrow column
+            body = _stack([self.words(card, max(3 * self.side, body.width), 24, 4), body], GAP)
         return _stack([*head, body], 8)
 
     def pictured(self, cards: Sequence[Card]) -> list[Image]:
-        """Pictures that stand on one line, so that the words below them do too."""
+        """Draw images on one line, so that the words below them do too."""
         pictures = [self.picture(card) for card in cards]
         width, height = (max(sizes) for sizes in zip(*(one.size for one in pictures), strict=True))
         shown = []
@@ -272,14 +268,13 @@ class _Pen:
         return shown
 
     def barred(self, card: Card) -> Image:
-        """The picture or the text, its bars beside it."""
         left = self.words(card, self.side, 14 if card.picture else 16, 3 if card.picture else 8)
         left = _stack([self.picture(card), left], 8) if card.picture else left
         right = self.bars(card) if card.bars else self.text("no term", self.side)
         return _stack([left, right], GAP, across=True)
 
     def boxed(self, card: Card) -> Image:
-        """A caption in a box as wide as four pictures, with the colour of its state."""
+        """Draw a caption in a box as wide as four images, with the colour of its state."""
         words, colour = self.words(card, 4 * self.side - 36, 16), card.state or "line"
         box = _paper(4 * self.side - FRAME - 4, words.height + 16)
         box.paste(words, (12, 10))

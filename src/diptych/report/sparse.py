@@ -22,7 +22,7 @@ def bag_card(bag: Bag, vocabulary: TermVocabulary, k: int) -> Card:
     found = bag.top(vocabulary, k) if k else []
     most = found[0][1] if found else 1.0
     bars = [(term, weight / most, f"{weight:.2f}", mine) for term, weight, mine in found]
-    return Card(bag.name, bag.picture, next(iter(bag.captions), ""), bars=bars)
+    return Card(bag.name, bag.image, next(iter(bag.captions), ""), bars=bars)
 
 
 def term_gallery(vocabulary: TermVocabulary, bags: Iterable[Bag], k: int = 10) -> Gallery:
@@ -61,11 +61,11 @@ def sparse_page(
         replace(term_gallery(vocabulary, [bag(kind, place) for place in evenly(len(items), 10)]), text="")
         for kind, items in (("images", rows.images), ("texts", rows.texts))
     )
-    asked = evenly(len(rows.texts), 3)
-    best = sparse_top_k(rows.texts.rows[asked], rows.images.rows, 1)[0][:, 0].tolist()
+    queries = evenly(len(rows.texts), 3)
+    best = sparse_top_k(rows.texts.rows[queries], rows.images.rows, 1)[0][:, 0].tolist()
     matches = [
         match_gallery(vocabulary, bag("texts", query), bag("images", item))
-        for query, item in zip(asked, best, strict=True)
+        for query, item in zip(queries, best, strict=True)
         if item >= 0
     ]
     score = "A score is the sum over common terms of the weight in the query × the weight in the item."
@@ -83,7 +83,7 @@ def sparse_page(
         sections=[
             Section("Results", [*measures.tables(), *measures.charts()]),
             Section(
-                "Terms of images", [images], f"An image's terms are made from the image alone. {OWN_TERMS}"
+                "Terms of images", [images], f"An image's terms are made only from the image. {OWN_TERMS}"
             ),
             Section("Terms of captions", [captions], OWN_TERMS),
             Section("What a score is made of", matches, score),

@@ -8,8 +8,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
 
-from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation
-from diptych.analysis.perturbations.pictures import perturbed_pictures
+from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, perturbed_pictures
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import Origin
 from diptych.evaluation.stress import Example, StressComparison, StressResult, StressRow
@@ -90,7 +89,6 @@ def stress_page(found: StressResult, collection: Collection | None = None) -> Pa
 
 
 def comparison_page(found: StressComparison) -> Page:
-    """Return the page of stress runs compared with a baseline."""
     name, headlines = found.measures[0], []
     rows = found.of(name)
     for way, words in WAYS.items():
@@ -100,9 +98,9 @@ def comparison_page(found: StressComparison) -> Page:
                 for model in found.models
             ]
     for model in found.others:
-        told = [row for row in rows if row.differences[model].verdict]
-        if told:
-            most = max(told, key=lambda row: abs(row.differences[model].difference))
+        significant = [row for row in rows if row.differences[model].verdict]
+        if significant:
+            most = max(significant, key=lambda row: abs(row.differences[model].difference))
             one = most.differences[model]
             value = shown_difference(name, one.difference, 4).replace("-", "−")
             headlines.append(Headline(f"{most.name}, the most", value, f"{model} {one.verdict}"))
@@ -134,19 +132,18 @@ def marked(clean: str, changed: str) -> tuple[str, str]:
 
 
 def _worst_hit(found: StressResult, collection: Collection | None) -> Iterator[Gallery]:
-    """Yield the worst hit queries, each with what it found clean and perturbed."""
     hits = [(row, number, one) for row in found.rows for number, one in enumerate(row.examples[:_SHOWN])]
-    wanted = {
+    shown_ids = {
         name for _, _, one in hits for name in (one.query, one.expected, one.first_before, one.first_after)
     }
     images: dict[str, int] = {}
     captions: dict[str, str] = {}
     if collection is not None:
-        images = {name: place for place, name in enumerate(collection.image_ids) if name in wanted}
+        images = {name: place for place, name in enumerate(collection.image_ids) if name in shown_ids}
         captions = {
             name: collection.captions[place]
             for place, name in enumerate(collection.caption_ids)
-            if name in wanted
+            if name in shown_ids
         }
 
     def card(label: str, name: str, state: str, source: PictureSource | None = None) -> Card:
@@ -179,7 +176,6 @@ def _worst_hit(found: StressResult, collection: Collection | None) -> Iterator[G
 def _perturbed(
     row: StressRow, one: Example, collection: Collection | None, images: dict[str, int]
 ) -> PictureSource | None:
-    """Return an image as the perturbation changed it."""
     kind = PERTURBATIONS.get(row.name)
     if collection is None or one.query not in images or not isinstance(kind, PicturePerturbation):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable
 
 LIGHT = {
@@ -50,7 +51,7 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """``text`` cleaned and, when it is longer than ``limit`` characters, cut with its length stated."""
+    """Return ``text`` cleaned and, when it is longer than ``limit`` characters, cut with its length stated."""
     # a slice first: a caption of megabytes is not cleaned whole to show its head
     if len(text) <= limit:
         return clean(text)
@@ -85,15 +86,8 @@ def wrap(text: str, width: float, measure: Callable[[str], float], max_lines: in
 
 
 def _head(word: str, width: float, measure: Callable[[str], float]) -> int:
-    """How many leading characters of ``word`` fit into ``width``; at least 1."""
-    low, high = 1, len(word)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if measure(word[:middle]) <= width:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Return how many leading characters of ``word`` fit into ``width``; at least 1."""
+    return max(1, bisect_right(range(len(word) + 1), width, key=lambda length: measure(word[:length])) - 1)
 
 
 def _with_ellipsis(line: str, width: float, measure: Callable[[str], float]) -> str:

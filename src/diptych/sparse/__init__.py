@@ -1,6 +1,6 @@
 """Floor 4, sparse: from dense rows to bags of weighted terms, and what that keeps and loses.
 
-Names are imported when they are used: a vocabulary alone needs no library of networks.
+Names are imported when they are used: a vocabulary needs no library of networks.
 """
 
 from __future__ import annotations

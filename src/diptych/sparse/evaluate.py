@@ -12,7 +12,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth, measure, similarity
@@ -37,8 +37,8 @@ _LIST = 10  # items of a list that overlap and agreement are of
 
 
 @dataclass(frozen=True, eq=False)
-class SparseMeasures(Artifact, kind="sparse_measures", recreate="diptych sparse train"):
-    """What :func:`measure_sparsified` returns."""
+class SparseMeasures(Tabular, Artifact, kind="sparse_measures", recreate="diptych sparse train"):
+    """Measures that :func:`measure_sparsified` returns."""
 
     about: dict[str, Any]  # dataset, split, sizes, fingerprints of encoder, head and vocabulary, expansion
     dense: Result  # retrieval by the dense rows
@@ -149,7 +149,7 @@ def measure_sparsified(
         raise MismatchError(
             f"{len(encoded.images):,} images and {len(encoded.texts):,} captions have dense rows, {len(images):,} and "
             f"{len(texts):,} sparse ones, or in another order",
-            "measure the sparse rows beside the dense ones they were made of",
+            "compare the sparse rows with the dense ones that they were made of",
         )
     if texts.vocabulary != vocabulary.fingerprint:
         raise MismatchError(

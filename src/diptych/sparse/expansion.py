@@ -1,4 +1,4 @@
-"""Which terms a caption's vector may have while a head learns (thesis ch. 3, Algorithm 1 and Eq. 3.6).
+"""Expansion control: the terms a caption's vector may have while a head learns (thesis ch. 3, Algorithm 1 and Eq. 3.6).
 
 A head that may use any term from the start makes the vocabulary a second dense space; one that may use the caption's
 own terms only learns what terms mean. Training goes from the second to the first.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Contribution(NamedTuple):
-    """What one term, or one word of several, adds to the score of a match."""
+    """A contribution: what one term, or one word of several, adds to the score of a match."""
 
     term: str
     query: float  # its weight in the query's row (of a word: the sum over its pieces)
@@ -74,7 +74,7 @@ def in_words(
 
 
 def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
-    """Return a term as people read it: ``-ing`` for ``##ing``, with the word that it is a piece of."""
+    """Return a term as users read it: ``-ing`` for ``##ing``, with the word that it is a piece of."""
     if not term.startswith(CONTINUATION):
         return term
     whole = next((f" ({word})" for word, pieces in words if term in pieces), "")
@@ -85,8 +85,9 @@ def _one(row: csr_array, terms: Sequence[str], what: str) -> csr_array:
     if getattr(row, "ndim", 0) != 2 or row.shape[0] != 1:
         raise DataError(f"the {what} has shape {getattr(row, 'shape', None)}", "give one row: rows[[number]]")
     if row.shape[1] != len(terms):
-        message = f"{len(terms)} terms for the {what} of {row.shape[1]}"
-        raise MismatchError(message, "take the terms of the head that made it")
+        raise MismatchError(
+            f"{len(terms)} terms for the {what} of {row.shape[1]}", "take the terms of the head that made it"
+        )
     return canonical_rows(row, what)
 
 
@@ -97,7 +98,7 @@ class Bag:
     name: str
     row: csr_array
     captions: Sequence[str] = ()
-    picture: Callable[[], Image] | None = None
+    image: Callable[[], Image] | None = None
 
     @classmethod
     def of(cls, rows: SparsifiedCollection, collection: Captioned, kind: str, place: int) -> Bag:
@@ -110,7 +111,7 @@ class Bag:
 
     def own_words(self, vocabulary: TermVocabulary) -> list[tuple[str, list[str]]]:
         """Return the words of a caption with the terms that each consists of; none of an image."""
-        words = vocabulary.words_of(self.captions[0]) if self.picture is None else []
+        words = vocabulary.words_of(self.captions[0]) if self.image is None else []
         return [(word, [vocabulary.terms[column] for column in columns]) for word, columns in words]
 
     def top(self, vocabulary: TermVocabulary, k: int) -> list[tuple[str, float, bool]]:
@@ -122,7 +123,7 @@ class Bag:
 
 
 class Match(NamedTuple):
-    """What a score is made of: its first terms as people read them, and how many more add how much."""
+    """The parts of a score: its first terms as users read them, and how many more add how much."""
 
     score: float
     terms: list[Contribution]
@@ -141,7 +142,6 @@ class Match(NamedTuple):
         return cls(score, terms, len(found) - shown, rest)
 
     def table(self, caption: str) -> Table:
-        """Return the terms with their weights and shares of the score."""
         lines = [(one.term, f"{one.query:.2f}", f"{one.item:.2f}", one.contribution) for one in self.terms]
         if self.more:
             lines.append((f"{self.more} more", "", "", self.rest))
@@ -177,15 +177,14 @@ class BagReader:
         return SparseEncoder.load(self.made.folder)
 
     def bag(self, name: str) -> Bag:
-        """Return the bag of an id of the part, of a file, or of a sentence."""
         if not name.strip():
             raise UsageError("one of the texts is empty", "give a sentence, a path or an id")
         for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
             if name in items.ids:
                 return Bag.of(self.rows, self.collection, kind, list(items.ids).index(name))
         if is_image_path(name):
-            picture = partial(read_image, Path(name))
-            return Bag(name, self.encoder.encode_images([picture()]), picture=picture)
+            image = partial(read_image, Path(name))
+            return Bag(name, self.encoder.encode_images([image()]), image=image)
         return Bag(name, self.encoder.encode_texts([name]), [name])
 
     def bags(self, names: Sequence[str], count: int) -> list[Bag]:
@@ -199,7 +198,7 @@ class BagReader:
         for bag in bags:
             found = bag.top(self.vocabulary, k)
             terms = [f"{term}{'*' if own else ''} {weight:.2f}" for term, weight, own in found]
-            shown = next(iter(bag.captions), "") if bag.picture is None else bag.name
+            shown = next(iter(bag.captions), "") if bag.image is None else bag.name
             rows.append((shown, ", ".join(terms) or "no term at all"))
         return Table.of("", "", ("what", f"top {k} terms"), rows)
 
@@ -219,6 +218,5 @@ class BagReader:
 
 
 def evenly(size: int, count: int) -> list[int]:
-    """Return at most ``count`` places of so many, evenly spaced."""
     taken = min(count, size)
     return [place * size // taken for place in range(taken)]

@@ -6,7 +6,7 @@ A batch of n pairs has two (n, |V|) matrices of weights, which autograd keeps th
 cuts the vocabulary into chunks. A chunk's outputs become weights s = log(1 + max(0, x)) in place, add their products
 to the (n, n) scores and their sums to the regularisers, and are kept once, or not at all and computed again; the slope
 of x at s is exp(−s) where s > 0, so nothing else is needed. Captions that may only have some terms have no weights
-elsewhere: columns outside those of the whole batch are computed for images alone.
+elsewhere: columns outside those of the whole batch are computed only for images.
 
 Source: Nguyen et al., Multimodal Learned Sparse Retrieval with Probabilistic Expansion Control, 2024, Eq. 4–5.
 """
@@ -40,7 +40,7 @@ class SparseHead(nn.Module):
 
     def hidden(self, rows: Tensor) -> Tensor:
         """(n, d) dense rows → (n, ω), what the second map reads."""
-        # Of mixed precision the projection alone is in half.
+        # In mixed precision only the projection is in half precision.
         normed: Tensor = self.vocab_layer_norm(self.proj(rows).to(self.vocab_layer_norm.weight.dtype))
         return normed
 
@@ -68,7 +68,6 @@ def head_of(heads: SparseHeads, kind: Kind) -> SparseHead:
 
 
 def each_head(heads: SparseHeads) -> list[SparseHead]:
-    """Return the one head, or both."""
     return [heads] if isinstance(heads, SparseHead) else [heads.image, heads.text]
 
 
@@ -107,7 +106,7 @@ _WORTH_REORDERING = 0.7
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a batch is computed."""
+    """The plan of computing a batch."""
 
     pairs: int  # n
     height: int  # rows of a map: all 2n, or n where images and captions have one each
@@ -121,7 +120,6 @@ class _Plan:
     slope: Callable[[Tensor, Tensor], Tensor]
 
     def chunks(self, terms: int) -> Iterator[tuple[slice, int]]:
-        """Yield slices of columns, and the rows that have weights there: all 2n, or the images' n."""
         for first, stop, rows in (
             (0, self.text_columns, 2 * self.pairs),
             (self.text_columns, terms, self.pairs),
@@ -130,11 +128,9 @@ class _Plan:
                 yield slice(start, min(start + self.chunk, stop)), rows
 
     def columns(self, columns: slice) -> slice | Tensor:
-        """Return where a chunk's columns are in the vocabulary."""
         return columns if self.order is None else self.order[columns]
 
     def take(self, parameter: Tensor, columns: slice) -> Tensor:
-        """Return a map's rows (or biases) of a chunk, in the type of the products."""
         return parameter[self.columns(columns)].to(self.dtype)
 
     def weights(
@@ -177,7 +173,6 @@ def _activate(
 
 
 def _slope(gradient: Tensor, weights: Tensor) -> Tensor:
-    """Return the gradient of a chunk's outputs from that of its weights."""
     product = weights.neg().exp_().mul_(gradient)
     where_positive: Tensor = torch.ops.aten.threshold_backward(product, weights, 0)
     return where_positive

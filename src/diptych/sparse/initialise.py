@@ -1,4 +1,4 @@
-"""What a head's layer norm and second map begin with: vectors of terms that already mean something."""
+"""Starting weights of a head's layer norm and second map: vectors of terms that already mean something."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NORM = {"bert": "cls.predictions.transform.LayerNorm", "distilbert": "vocab_lay
 
 @dataclass(frozen=True, eq=False)
 class StartingWeights:
-    """Where a head's layer norm and second map begin; its first map begins at random."""
+    """The start of a head's layer norm and second map; its first map begins at random."""
 
     projector: np.ndarray  # (|V|, ω) float32
     bias: np.ndarray | None  # (|V|,) float32; None: zeros, or a head without

@@ -44,7 +44,7 @@ from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, source_token
 
 @dataclass(frozen=True, eq=False)
 class CaptionWords:
-    """Which words captions say, and the vectors of these."""
+    """The words of captions, and their vectors."""
 
     rows: csr_array  # (n, words) sparse ones
     vectors: np.ndarray  # (words, d) float32, zeros where the embedding does not know the word
@@ -52,7 +52,7 @@ class CaptionWords:
 
     @property
     def unknown(self) -> float:
-        """The share of all words said (each once per caption) that have no vector."""
+        """Return the share of all words in captions (each once per caption) that have no vector."""
         known = np.any(self.vectors, axis=1)
         return 0.0 if not self.rows.nnz else float(np.mean(~known[self.rows.indices]))
 
@@ -80,8 +80,9 @@ class StaticEmbedding:
             rows = {term: row for term, row in terms.items() if row < len(vectors)}
             kind, of_pieces = "input embeddings of", True
         if not np.isfinite(vectors).all():
-            fix = "leave out words whose vectors hold NaN or infinity"
-            raise DataError(f"{source}: a vector is not finite", fix)
+            raise DataError(
+                f"{source}: a vector is not finite", "leave out words whose vectors hold NaN or infinity"
+            )
         digest = fingerprint_arrays({"vectors": vectors})
         return cls(f"{kind} {Path(source).name} {digest}", rows, vectors, of_pieces)
 
@@ -94,7 +95,6 @@ class StaticEmbedding:
         return found
 
     def of_word(self, word: str, pieces: Sequence[str]) -> np.ndarray:
-        """Return the (d,) vector of a word; zeros where the embedding has none."""
         parts = [word] if word in self.rows else pieces if self.of_pieces else []
         known = [self.rows[part] for part in parts if part in self.rows]
         if not known or len(known) < len(parts):
@@ -104,15 +104,15 @@ class StaticEmbedding:
     def of_captions(self, captions: Sequence[str], vocabulary: TermVocabulary) -> CaptionWords:
         """Return the words of captions with their vectors; words are what ``vocabulary`` reads them as."""
         vectors: dict[str, np.ndarray] = {}
-        said = [dict(vocabulary.words_of(caption)) for caption in captions]
-        for words in said:
+        spoken = [dict(vocabulary.words_of(caption)) for caption in captions]
+        for words in spoken:
             for word, columns in words.items():
                 if word not in vectors:
                     vectors[word] = self.of_word(word, [vocabulary.terms[column] for column in columns])
         place = {word: number for number, word in enumerate(vectors)}
-        indices = np.array([place[word] for words in said for word in words], dtype=np.int32)
-        starts, ones = np.cumsum([0, *map(len, said)]), np.ones(len(indices), dtype=np.float32)
-        rows = csr_array((ones, indices, starts), shape=(len(said), len(place)))
+        indices = np.array([place[word] for words in spoken for word in words], dtype=np.int32)
+        starts, ones = np.cumsum([0, *map(len, spoken)]), np.ones(len(indices), dtype=np.float32)
+        rows = csr_array((ones, indices, starts), shape=(len(spoken), len(place)))
         matrix = np.array(list(vectors.values()), dtype=np.float32).reshape(len(place), self.vectors.shape[1])
         return CaptionWords(canonical_rows(rows), matrix, list(place))
 
@@ -134,7 +134,6 @@ def flops(texts: csr_array, images: csr_array) -> float:
 
 
 def nonzeros(rows: csr_array) -> float:
-    """Return the mean number of terms of a row."""
     return float(_terms_per_row(rows).mean())
 
 
@@ -204,10 +203,10 @@ def _leading_and_own(
             "take the terms of the same captions, by the vocabulary of the rows",
         )
     leading, terms = leading_terms(rows, k, left_out=left_out, positive_only=positive_only), rows.shape[1]
-    said = canonical_rows(caption_terms).tocoo()
-    row, column = (one.astype(np.int64) for one in said.coords)
-    asked = np.arange(len(leading))[:, None] * terms + leading
-    return leading, (leading >= 0) & np.isin(asked, row * terms + column)
+    own = canonical_rows(caption_terms).tocoo()
+    row, column = (one.astype(np.int64) for one in own.coords)
+    requested = np.arange(len(leading))[:, None] * terms + leading
+    return leading, (leading >= 0) & np.isin(requested, row * terms + column)
 
 
 def semantic_at(
@@ -226,32 +225,33 @@ def semantic_at(
     are their terms when not given. Values are (n,) float64, at least Exact@k where no cosine is below 0.
     """
     if len(vectors) != rows.shape[1]:
-        message = f"{len(vectors)} vectors for {rows.shape[1]} terms"
-        raise MismatchError(message, "take the vectors of the rows' own terms")
+        raise MismatchError(
+            f"{len(vectors)} vectors for {rows.shape[1]} terms", "take the vectors of the rows' own terms"
+        )
     leading, own = _leading_and_own(rows, caption_terms, k, left_out, positive_only)
     units = unit_rows(vectors, np.float64)
-    said, said_units = canonical_rows(caption_terms), units
+    spoken, word_units = canonical_rows(caption_terms), units
     if words is not None:
-        said, said_units = words.rows, unit_rows(words.vectors, np.float64)
-    if said.shape != (len(leading), len(said_units)) or said_units.shape[1] != units.shape[1]:
+        spoken, word_units = words.rows, unit_rows(words.vectors, np.float64)
+    if spoken.shape != (len(leading), len(word_units)) or word_units.shape[1] != units.shape[1]:
         raise MismatchError(
-            f"words of shape {said.shape} with vectors of {said_units.shape} for {len(leading)} captions and "
+            f"words of shape {spoken.shape} with vectors of {word_units.shape} for {len(leading)} captions and "
             f"vectors {units.shape[1]} wide",
             "find the captions' words with the same static embedding",
         )
-    has_vector, near = np.any(said_units, axis=1), own.astype(np.float64)
+    has_vector, near = np.any(word_units, axis=1), own.astype(np.float64)
     for row in track(range(len(leading)), f"Semantic@{k}", unit="captions"):
-        mine = said.indices[said.indptr[row] : said.indptr[row + 1]]
+        mine = spoken.indices[spoken.indptr[row] : spoken.indptr[row + 1]]
         mine = mine[has_vector[mine]]
-        asked = np.flatnonzero((leading[row] >= 0) & ~own[row])
-        if len(mine) and len(asked):
-            near[row, asked] = (units[leading[row, asked]] @ said_units[mine].T).max(axis=1)
+        requested = np.flatnonzero((leading[row] >= 0) & ~own[row])
+        if len(mine) and len(requested):
+            near[row, requested] = (units[leading[row, requested]] @ word_units[mine].T).max(axis=1)
     return np.asarray(near.mean(axis=1))
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """Whether captions' heaviest terms are what captions say."""
+    """Deviation of captions' heaviest terms from what captions say."""
 
     k: int
     exact: float
@@ -288,7 +288,7 @@ def measure_deviation(
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """How much a sparse ranking is that of the dense rows."""
+    """Agreement of a sparse ranking with that of the dense embeddings."""
 
     direction: str  # whose queries, ``t2i`` or ``i2t``
     pearson: dict[str, float]  # measure → correlation of the values per query; NaN where a side has one value
@@ -366,7 +366,6 @@ def rank_agreement(
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return (n, k, k) booleans: which place of one list holds the item of which place of the other."""
     if first.ndim != 2 or first.shape != second.shape:
         raise MismatchError(
             f"lists of shape {first.shape} and {second.shape} cannot be compared", "take the same k of both"

@@ -1,10 +1,10 @@
-"""What a person can choose about turning dense rows into sparse ones."""
+"""Options of turning dense embeddings into sparse ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -14,11 +14,11 @@ from diptych.data.source import OutOption, SplitOption
 
 
 class _Section(Options):
-    model_config = ConfigDict(allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
 
 
 class VocabularyOptions(_Section):
-    """Which terms there are."""
+    """The terms of the vocabulary."""
 
     # a masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned
     source: str | None = Field(None, min_length=1)
@@ -41,31 +41,31 @@ class HeadOptions(_Section):
 
 
 class ExpansionOptions(_Section):
-    """Which terms a caption's vector may have in training (thesis, Algorithm 1)."""
+    """The terms that a caption's vector may have in training (thesis, Algorithm 1)."""
 
+    # ``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a draw per batch
+    # says so, with a probability that rises from 0 to 1; ``c+w``: and each term when a draw of its own says so, with a
+    # probability that rises from 1 − df to 1.
     mode: Literal["0", "1", "c", "c+w"] = "c"
-    """``0``: its own terms only, in training and in use; ``1``: any; ``c``: its own, and others when a draw per batch
-    says so, with a probability that rises from 0 to 1; ``c+w``: and each term when a draw of its own says so, with a
-    probability that rises from 1 − df to 1."""
+    # ``prose``: draws are about other terms than the caption's own; ``printed``: as Algorithm 1 is printed, where the
+    # caption's own terms are multiplied by the terms' draws too.
     form: Literal["prose", "printed"] = "prose"
-    """``prose``: draws are about other terms than the caption's own; ``printed``: as Algorithm 1 is printed, where the
-    caption's own terms are multiplied by the terms' draws too."""
+    # ``thesis``: + 1 / epochs after each epoch (Eq. 3.6); ``published``: + 1 / (0.95 · epochs).
     schedule: Literal["thesis", "published"] = "thesis"
-    """``thesis``: + 1 / epochs after each epoch (Eq. 3.6); ``published``: + 1 / (0.95 · epochs)."""
 
 
 class LossOptions(_Section):
     """The distillation loss and its regulariser (thesis Eq. 3.7)."""
 
+    # τ, which dense scores are divided by to make targets (published: 0.001, for BLIP and ALBEF).
     temperature: float = Field(0.02, gt=0)
-    """τ, which dense scores are divided by to make targets (published: 0.001, for BLIP and ALBEF)."""
     eta: float = Field(5e-3, ge=0)  # η, the regulariser's weight after its warm-up (published: 1e-5 to 1e-2)
+    # λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and λη of the sum of
+    # both sides' regularisers. None: as published, the mean of both directions in nats and η times the mean.
     weight: float | None = Field(None, ge=0, le=1)
-    """λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and λη of the sum of
-    both sides' regularisers. None: as published, the mean of both directions in nats and η times the mean."""
+    # ``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the squared mean weight
+    # (Paria et al. 2020).
     regulariser: Literal["l1", "flops"] = "l1"
-    """``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the squared mean weight
-    (Paria et al. 2020)."""
     warmup: float = Field(0.2, ge=0, le=1)  # the share of all steps in which η rises, quadratically, from 0
 
 
@@ -121,7 +121,7 @@ def sparsify_options(values: Mapping[str, Any]) -> SparsifyOptions:
 
 
 class TrainOptions(OutOption):
-    """What a head learns from, and how."""
+    """The training data of a head, and its training."""
 
     eta: float | None = parameter(
         None, "η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", ge=0, default="5e-3"
@@ -144,7 +144,6 @@ class TrainOptions(OutOption):
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto.")
 
     def head(self) -> SparsifyOptions:
-        """Return the options of the head."""
         short = {"loss.eta": self.eta, "expansion.mode": self.expansion, "vocabulary.source": self.mlm}
         given = {key: value for key, value in short.items() if value is not None}
         return sparsify_options(parse_values(self.set_, "--set") | given)
@@ -157,7 +156,7 @@ class SheetOptions(SplitOption):
 
 
 class TermsOptions(SheetOptions):
-    """What is shown."""
+    """Options of what is shown."""
 
     what: list[str] = parameter(
         [], "Sentences, paths of images, or ids of the split; images of the split without any.", argument=True
@@ -167,7 +166,7 @@ class TermsOptions(SheetOptions):
 
 
 class ExplainOptions(SheetOptions):
-    """What is explained."""
+    """Options of what is explained."""
 
     k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
     item: str | None = parameter(None, "The id of one image or caption, instead of the best.")

@@ -57,13 +57,12 @@ class SparsifiedCollection(
 
     @property
     def unexpanded(self) -> SparseEmbeddings:
-        """The captions with their own terms alone, weighted as before (``exp = 0`` in use)."""
+        """The captions with only their own terms, weighted as before (``exp = 0`` in use)."""
         own = canonical_rows(self.texts.rows.multiply(self.caption_terms))
         return replace(self.texts, rows=own, about={**self.texts.about, "expansion": False})
 
     @property
     def caption_terms(self) -> csr_array:
-        """Return (n_captions, |V|) the rows of :attr:`own_terms`."""
         return self.own_terms.rows
 
 
@@ -116,7 +115,6 @@ class SparseEncoder:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The vocabulary, one term per column."""
         return self.sparsifier.vocabulary.terms
 
     @cached_property
@@ -159,7 +157,6 @@ class SparseFolder:
         write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self, device: str | None = None) -> Sparsifier:
-        """Return the head."""
         from diptych.sparse.sparsifier import Sparsifier
 
         return Sparsifier.load(self.folder / "head", device=device)

@@ -72,7 +72,7 @@ class Sparsifier:
 
     @property
     def expands(self) -> bool:
-        """Whether captions may have other terms than their own."""
+        """Return whether captions may have other terms than their own."""
         return self.options.expansion.mode != "0"
 
     @cached_property
@@ -121,8 +121,9 @@ class Sparsifier:
                 block = np.array(rows[start : start + batch_size], dtype=np.float32)
                 bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
                 if len(bad):
-                    message = f"{kind} row {start + int(bad[0])} is not finite"
-                    raise NumericalError(message, "embed again with a sound encoder")
+                    raise NumericalError(
+                        f"{kind} row {start + int(bad[0])} is not finite", "embed again with a sound encoder"
+                    )
                 some = None if own is None else own[start : start + batch_size]
                 blocks.append(self._block(block, kind, some))
                 bar.advance(len(block))
@@ -167,7 +168,7 @@ class Sparsifier:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what has to be printed beside every number that its rows gave, as JSON-able values."""
+        """Return what has to be printed with every number that its rows gave, as JSON-able values."""
         return {
             "width": self.width,
             "hidden": head_of(self.heads, "image").hidden_width,
@@ -261,8 +262,9 @@ def _heads(folder: Path, weights: Mapping[str, Tensor], eps: float) -> SparseHea
         heads.load_state_dict(weights)
     except (KeyError, IndexError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()
-        message = f"the weights in {folder} are not those of a sparse head: {reason}"
-        raise StorageError(message, _AGAIN) from None
+        raise StorageError(
+            f"the weights in {folder} are not those of a sparse head: {reason}", _AGAIN
+        ) from None
     shapes = {(head.width, head.terms) for head in each_head(heads)}
     if len(shapes) > 1:
         raise StorageError(f"the heads in {folder} are of different shapes, {sorted(shapes)}", _AGAIN)

@@ -57,7 +57,6 @@ class PairedRows:
 
     @classmethod
     def of(cls, encoded: EncodedCollection, captions: Sequence[str]) -> PairedRows:
-        """Return those of an embedded collection."""
         return cls(encoded.images, encoded.texts, captions, encoded.caption_image)
 
     @property
@@ -109,16 +108,13 @@ class Pairs:
 
     @property
     def document_frequency(self) -> np.ndarray:
-        """(|V|,) share of captions that contain each term."""
         return np.bincount(self._terms.indices, minlength=self._terms.shape[1]) / len(self)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the caption rows of each batch; every caption once."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self))
         return np.array_split(order, self.steps)
 
     def load(self, captions: np.ndarray, device: torch.device) -> PairBatch:
-        """Return the pairs of some captions."""
         rows = self._rows.images.rows[self._whose[captions]], self._rows.texts.rows[captions]
         images, texts = (torch.from_numpy(np.asarray(one, dtype=np.float32)).to(device) for one in rows)
         return PairBatch(images, texts, term_mask(self._terms[captions], device))
@@ -180,7 +176,6 @@ def rise(step: int, steps: float) -> float:
 def total_loss(
     distillation: Tensor, image_penalty: Tensor, text_penalty: Tensor, options: LossOptions, share: float
 ) -> Tensor:
-    """Return distillation and regulariser together."""
     penalty = options.eta * share * (image_penalty + text_penalty)
     if options.weight is None:
         return distillation + penalty / 2
@@ -196,8 +191,7 @@ class HeadFolder(TrainingFolder):
         self.vocabulary, self.head = self.folder / "vocabulary", self.folder / "head"
 
     def check_options(self, options: SparsifyOptions) -> None:
-        """See that a training with ``options`` can begin or be resumed here."""
-        self.check(options.model_dump(mode="json"), beside=("embeddings",), whole=False)
+        self.check(options.model_dump(mode="json"), allowed=("embeddings",), whole=False)
 
 
 class HeadTask(TrainingTask):
@@ -237,7 +231,6 @@ class HeadTask(TrainingTask):
         return self.pairs.load(batch, self.device)
 
     def optimizer(self, epoch: int) -> torch.optim.Optimizer:
-        """Return AdamW, with a rate of its own for the first map."""
         training = self.options.training
         first = [parameter for head in each_head(self.heads) for parameter in head.proj.parameters()]
         known = {id(parameter) for parameter in first}
@@ -267,7 +260,6 @@ class HeadTask(TrainingTask):
         return total, distillation, (found.image_penalty + found.text_penalty) / 2
 
     def after_step(self, place: Place, result: StepResult) -> None:
-        """Add up the epoch's losses, on the device."""
         self._sums += torch.stack([torch.as_tensor(loss) for loss in result.losses[0]])
 
     def after_epoch(self, place: Place) -> None:

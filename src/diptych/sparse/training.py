@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from diptych.core.chart import Chart
 from diptych.core.errors import UsageError
 from diptych.core.files import recover_folder, safe_name
 from diptych.core.locking import exclusive_folder
+from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.data.source import DataSpec
 from diptych.encoders.dual_encoder import DualEncoder
@@ -20,12 +22,14 @@ from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_t
 from diptych.encoders.family import rooted
 from diptych.encoders.inputs import pick_device
 from diptych.evaluation.sources import encode_part
+from diptych.index.searcher import query_type
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
+from diptych.sparse.explain import top_terms
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.measures import StaticEmbedding
 from diptych.sparse.options import SparsifyOptions, TrainOptions
-from diptych.sparse.sparsified import SparseFolder, SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection, sparsify_collection
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import HeadFolder, HeadTask, PairedRows, Pairs, Validation
 from diptych.sparse.vocabulary import TermVocabulary
@@ -100,13 +104,13 @@ def train_sparsifier(
 
 
 def chosen_precision(
-    asked: Literal["auto", "float32", "bfloat16", "float16"], device: torch.device
+    requested: Literal["auto", "float32", "bfloat16", "float16"], device: torch.device
 ) -> Literal["float32", "bfloat16", "float16"]:
     """Return what matrix products are computed in; ``auto``: bfloat16 where the device has it in hardware."""
-    if asked == "float16" and device.type != "cuda":
+    if requested == "float16" and device.type != "cuda":
         raise UsageError(f"training.precision = float16 on {device.type}", "use bfloat16 or float32")
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     return "bfloat16" if multiplies_bfloat16(device) else "float32"
 
 
@@ -144,7 +148,7 @@ def _begun(
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedHead:
+class TrainedHead(Tabular):
     """A head, and what it keeps and loses on the part that was measured."""
 
     folder: Path
@@ -152,6 +156,29 @@ class TrainedHead:
     rows: SparsifiedCollection
     collection: Collection  # the part
     measures: SparseMeasures
+    dense: DualEncoder | None = None  # what made the dense rows
+
+    def tables(self) -> list[Table]:
+        """Return what is kept of the dense rows, and what it costs."""
+        return self.measures.tables()
+
+    def charts(self) -> list[Chart]:
+        """Return the charts of the measures."""
+        return self.measures.charts()
+
+    @property
+    def encoder(self) -> SparseEncoder:
+        """Return the encoder of new images and texts: the dense one with this head."""
+        if self.dense is None:
+            raise UsageError("the head was trained on rows alone", "SparseEncoder(encoder, head.sparsifier)")
+        return SparseEncoder(self.dense, self.sparsifier)
+
+    def terms_of(self, query: Any, k: int = 10) -> list[tuple[str, float]]:
+        """Return the ``k`` heaviest terms of a sentence or an image, with their weights."""
+        is_text = query_type(query) == "text"
+        row = self.encoder.encode_texts([query]) if is_text else self.encoder.encode_images([query])
+        vocabulary = self.sparsifier.vocabulary
+        return top_terms(row, vocabulary.terms, k, vocabulary.special)
 
     def line(self) -> str:
         """Return what the head is, and where."""
@@ -169,17 +196,34 @@ def train_head(source: str, data: DataSpec, options: TrainOptions) -> TrainedHea
     HeadFolder(folder).check_options(head)  # likewise
     splits = options.train, options.validation, options.test
     origin, parts = _dense_parts(source, data, splits, folder)
+    how: dict[str, Any] = {"embedding": embedding, "accelerator": options.accelerator, "origin": origin}
+    return train_head_on(parts, head, folder, splits, **how)
+
+
+def train_head_on(
+    parts: Mapping[str, tuple[EncodedCollection, Collection]],  # by the name of the split
+    head: SparsifyOptions,
+    folder: Path,
+    splits: Sequence[str],  # to learn from, to validate on and to measure; the last two where they are there
+    *,
+    embedding: StaticEmbedding | None = None,  # for Semantic@k
+    accelerator: str = "auto",
+    origin: Origin | None = None,  # of the dense rows; without it the folder cannot be opened by name
+    encoder: DualEncoder | None = None,  # that made the dense rows
+) -> TrainedHead:
+    """Train a head on dense rows that are there, and measure it on the last split that is."""
     pairs = {split: PairedRows.of(dense, part.captions) for split, (dense, part) in parts.items()}
-    train, validation = pairs[options.train], pairs.get(options.validation)
-    sparsifier = train_sparsifier(train, head, folder, validation=validation, accelerator=options.accelerator)
+    train, validation = pairs[splits[0]], pairs.get(splits[1])
+    sparsifier = train_sparsifier(train, head, folder, validation=validation, accelerator=accelerator)
     shown = next(split for split in reversed(splits) if split in parts)
     dense, part = parts[shown]
     with exclusive_folder(folder):  # of two at once each would take the other's unfinished rows away
         rows = sparsify_collection(sparsifier, dense, part.captions, folder / "rows" / shown)
         measures = measure_sparsified(dense, rows, sparsifier.vocabulary, part.captions, embedding=embedding)
         measures.save(folder / "measures" / f"{safe_name(shown)}.npz")
-        SparseFolder(folder, origin, shown).save()
-    return TrainedHead(folder, sparsifier, rows, part, measures)
+        if origin is not None:
+            SparseFolder(folder, origin, shown).save()
+    return TrainedHead(folder, sparsifier, rows, part, measures, encoder)
 
 
 def _dense_parts(

@@ -137,7 +137,6 @@ class TermVocabulary:
         return texts if normalizer is None else [(normalizer.normalize_str(text), own) for text, own in texts]
 
     def save(self, folder: Path | str) -> None:
-        """Write ``tokenizer.json`` and ``terms.json`` into a folder."""
         content = json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
         write_text(Path(folder) / "tokenizer.json", content)
         write_json(Path(folder) / "terms.json", list(self.terms))
@@ -267,7 +266,6 @@ def bert_tokenizer(pieces: Sequence[str], lower_case: bool = True) -> Any:
 
 
 def read_tokenizer(path: Path | str) -> Any:
-    """Read the tokenizer of a ``tokenizer.json``."""
     from tokenizers import Tokenizer
 
     content = read_json(path)
@@ -280,7 +278,7 @@ def read_tokenizer(path: Path | str) -> Any:
 def source_tokenizer(source: str | Path) -> Any:
     """Read the tokenizer of a BERT-like model: a folder with tokenizer.json or vocab.txt, or a name on a hub.
 
-    A vocab.txt is read in lower case unless the tokenizer_config.json beside it says otherwise.
+    A vocab.txt is read in lower case unless the tokenizer_config.json next to it says otherwise.
     """
     if (folder := given_folder(source)) is None:
         return _downloaded(str(source))
@@ -309,6 +307,8 @@ def _downloaded(source: str) -> Any:
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        what = f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json"
-        raise UsageError(what, "take a BERT or DistilBERT model")
+        raise UsageError(
+            f"{source} has a {type(tokenizer).__name__}, which cannot be saved as tokenizer.json",
+            "take a BERT or DistilBERT model",
+        )
     return backend

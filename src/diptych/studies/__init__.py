@@ -1,4 +1,4 @@
-"""Floor 6, the studies: the papers as data, and their tables beside your own numbers."""
+"""Floor 6, the studies: the papers as data, and their tables next to your own numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from diptych.core.extras import lazy_names
 
 __getattr__, __dir__ = lazy_names(__name__)
 
-# A module has the same name: whoever imports that first would get it instead.
+# A module has the same name: importing that first would give it instead.
 from diptych.studies.compare import compare as compare  # noqa: E402
 
 if TYPE_CHECKING:

@@ -43,8 +43,8 @@ _SEARCHED = {"coco": 40_504, "flickr30k": 31_783}  # images in the folders that 
 _WHOLE = "full, text queries among all pictures of the folder"
 
 
-class Chosen(LanguageSpec):
-    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
+class MeasureOptions(LanguageSpec):
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     split: str = "test"
     gallery: Literal["split", "folder"] = "split"  # folder: captions search all images of the folder
@@ -99,12 +99,12 @@ class Granularity(Measuring):
         return {**super().about, "definitions": definitions}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-        chosen = Chosen.read(measuring, MEASURE)
+        chosen = MeasureOptions.read(measuring, MEASURE)
         for collection in collections.values():
             check_language(choose_features(), chosen.open(collection.split(chosen.split)))
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen = Chosen.read(subject.measuring, MEASURE)
+        chosen = MeasureOptions.read(subject.measuring, MEASURE)
         part = subject.collection.split(chosen.split)
         kept = "granularity/" + safe_name(f"{part.name}-{chosen.split}")
         folder = subject.run.folder / kept
@@ -125,7 +125,7 @@ class Granularity(Measuring):
 
 class _OfEncoders(Measuring):
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
-        chosen = Chosen.read(measuring, MEASURE)
+        chosen = MeasureOptions.read(measuring, MEASURE)
         for collection in collections.values():
             chosen.part(collection)
             chosen.open(collection)
@@ -142,7 +142,7 @@ class Clean(_OfEncoders):
     """Table 5.2: recalls, their sums and DCG_CM in both directions."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen, folder = Chosen.read(subject.measuring, MEASURE), subject.run.folder
+        chosen, folder = MeasureOptions.read(subject.measuring, MEASURE), subject.run.folder
         part, name = chosen.part(subject.collection), chosen.folder_name(subject.collection)
 
         def encode(encoder: DualEncoder, parent: str) -> EncodedCollection:
@@ -190,7 +190,7 @@ class Suite(_OfEncoders):
         return {**super().about, "format": StressResult.FORMAT, "perturbations": versions}
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen, folder = Chosen.read(subject.measuring, MEASURE), subject.run.folder
+        chosen, folder = MeasureOptions.read(subject.measuring, MEASURE), subject.run.folder
         name = chosen.folder_name(subject.collection)
         changed = chosen.model_dump(mode="json", exclude_defaults=True)
         kept = f"stress/{name}"

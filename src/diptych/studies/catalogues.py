@@ -1,4 +1,4 @@
-"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` beside the studies.
+"""Rows of a catalogue: models are evaluated together, once, in ``PAPER.catalogues/NAME-KEY/`` next to the studies.
 
 KEY tells catalogues and ways of measuring apart. ``evaluation/`` is as ``diptych categories evaluate`` writes it, and
 grows by models, settings and seeds; ``rows/ROW-seed-N/`` has a row's values per category.
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -30,7 +30,7 @@ from diptych.commerce.category_to_image.features import (
     learning_texts,
 )
 from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES
-from diptych.commerce.category_to_image.results import Cell, count_errors
+from diptych.commerce.category_to_image.results import ModelResult, count_errors
 from diptych.commerce.scenes.products import product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.options import Options
@@ -54,9 +54,9 @@ _DEPTHS = range(-4, 5)  # differences of depth that have a column
 
 
 class MeasureOptions(Options):
-    """How a catalogue is measured (``--set measure.KEY=VALUE``)."""
+    """Options of measuring a catalogue (``--set measure.KEY=VALUE``)."""
 
-    model_config = ConfigDict(strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     relevance: Literal["label", "path"] = "label"  # path: to the ancestors of a product's category too
     query: Literal["name", "path"] = "name"  # what stands for a category
@@ -80,8 +80,10 @@ class CatalogueRows(Source):
         self.train_values, self.training = chosen.below("train"), None
         for key in self.train_values:
             if plan.name in AS_PAPER:
-                fix = "choose --setting data, or leave it out"
-                raise UsageError(f"train.{key} is set, and this setting trains as the thesis says", fix)
+                raise UsageError(
+                    f"train.{key} is set, and this setting trains as the thesis says",
+                    "choose --setting data, or leave it out",
+                )
             if key not in _TRAIN_KEYS:
                 raise UnknownNameError("key of train", key, _TRAIN_KEYS)
         if plan.name not in AS_PAPER:
@@ -96,8 +98,9 @@ class CatalogueRows(Source):
         elif plan.setting.generated is not None:
             products = product_scenes(**plan.setting.generated)
         else:
-            fix = "--data DATASET, or --quick for generated ones"
-            raise DataError(f"no products given for {plan.study.name}", fix)
+            raise DataError(
+                f"no products given for {plan.study.name}", "--data DATASET, or --quick for generated ones"
+            )
         self.catalogue = split_products(products, self.options)
         self.maker = FeatureMaker.of(
             None if image in ("", "none") else image,
@@ -143,11 +146,9 @@ class CatalogueRows(Source):
         return evaluate_models(train, validation_part(self.catalogue), test, self.maker, folder, **options)
 
     def is_fixed(self, row: Row) -> bool:
-        """Return whether a row's model is not trained."""
         return row.options["model"] not in TRAINED
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return what is set."""
         return {**plan.setting.measure, **plan.choices.values}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
@@ -170,7 +171,6 @@ class CatalogueRows(Source):
         )
 
     def hint(self) -> tuple[str, str]:
-        """Return what was measured, and what to give instead."""
         return self.catalogue.describe(), "give a catalogue with more products"
 
 
@@ -183,8 +183,10 @@ def split_products(collection: Collection, options: MeasureOptions) -> Catalogue
         catalogue = assign_splits(catalogue, options.split)
     for name in ("train", "test"):
         if name not in catalogue.split_sizes:
-            what = f"{catalogue.name} has no split {name!r}, only {', '.join(catalogue.split_sizes)}"
-            raise DataError(what, "--set measure.split=product")
+            raise DataError(
+                f"{catalogue.name} has no split {name!r}, only {', '.join(catalogue.split_sizes)}",
+                "--set measure.split=product",
+            )
     return catalogue
 
 
@@ -192,7 +194,7 @@ def split_products(collection: Collection, options: MeasureOptions) -> Catalogue
 class CatalogueRun:
     """A row and seed of an evaluation."""
 
-    cells: Mapping[str, Cell]  # by setting, the row's model as it was trained with the seed
+    cells: Mapping[str, ModelResult]  # by setting, the row's model as it was trained with the seed
     group: str | None  # of the categories: seen or unseen in training; None: all
     folder: Path  # the row's own
     kept: Path  # of values per category

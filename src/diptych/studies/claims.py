@@ -1,6 +1,6 @@
 """Claims: what a paper's text says its numbers show, and what any numbers say of it.
 
-A claim stands in its paper's file, with checks that are formulas, or short for several (docs/studies.md).
+A claim stands in its paper's file, with checks that are formulas, or short for several (docs/explanation/studies.md).
 
 A claim **fails** when a comparison does; it is **not tested** when one could not be made, **undecided** when the
 error of the numbers leaves one open, and **holds** otherwise.
@@ -17,12 +17,21 @@ from types import SimpleNamespace
 from typing import Any
 
 from diptych.core.errors import StorageError
-from diptych.studies.evidence import Evidence, Place
-from diptych.studies.formulas import LEVEL, Finding, Formula, Lists, Status, listed, members
+from diptych.studies.evidence import (
+    LEVEL,
+    Evidence,
+    Finding,
+    Formula,
+    Lists,
+    RowColumn,
+    Status,
+    listed,
+    members,
+)
 
 _CHECKS = ("python", "formula", "rises", "falls", "best", "least", "similar")
+# Ends the name of a collection of finer captions of the same images.
 FINER = "-fg"
-"""Ends the name of a collection of finer captions of the same images."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,6 @@ class Claim:
 
 
 def combinations(each: Mapping[str, Any], lists: Lists) -> Iterator[dict[str, Any]]:
-    """Yield the values of variables, one combination after the other."""
     for values in product(*(listed(one, lists) if isinstance(one, str) else one for one in each.values())):
         named = (SimpleNamespace(**one) if isinstance(one, Mapping) else one for one in values)
         yield dict(zip(each, named, strict=True))
@@ -169,7 +177,6 @@ def chosen_of(evidence: Evidence, rows: Sequence[str], by: str) -> str | None:
 
 
 def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
-    """Return lists of what was measured."""
     names = list(evidence.centric)
     known = {name.lower(): name for name in names}
     return {
@@ -182,7 +189,7 @@ def lists_of(evidence: Evidence) -> dict[str, list[Any]]:
     }
 
 
-def _similar(first: Place, second: Place, evidence: Evidence) -> Finding:
+def _similar(first: RowColumn, second: RowColumn, evidence: Evidence) -> Finding:
     """Return whether two numbers differ by at most twice the spread over seeds."""
     one, other = evidence.figure(*first), evidence.figure(*second)
     what = f"{first[0]} is similar to {second[0]} in {first[1]}"
@@ -202,14 +209,13 @@ _FIRST: Mapping[Status, str] = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """What numbers say about a claim."""
+    """The verdict of numbers on a claim."""
 
     status: Status
     findings: tuple[Finding, ...]  # all comparisons
     why: str = ""  # what it needs is not there
 
     def count(self, status: Status) -> int:
-        """Return how many comparisons have a status."""
         return sum(one.status == status for one in self.findings)
 
     @property

@@ -10,11 +10,17 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from diptych.core.chart import Chart
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.studies.claims import Claim, Judgement, judge
-from diptych.studies.evidence import Figure
-from diptych.studies.formulas import Status
-from diptych.studies.published import Cell, EvaluatedOn, PublishedRow, Verdict, cell_verdict, same_evaluation
+from diptych.studies.evidence import Figure, Status
+from diptych.studies.published import (
+    EvaluatedOn,
+    PrintedCell,
+    PublishedRow,
+    Verdict,
+    cell_verdict,
+    same_evaluation,
+)
 from diptych.studies.results import Entry, Measurement, Results, measure_of
 from diptych.studies.study import AS_PAPER, PUBLISHED, Row, Study
 
@@ -29,7 +35,7 @@ class ComparedCell:
     """One column of one row."""
 
     column: str
-    published: Cell | None
+    published: PrintedCell | None
     measured: Figure | None  # counted as the published one is
     right: Figure | None  # by its definition, where the paper counts otherwise
     verdict: Verdict
@@ -51,12 +57,10 @@ class ComparedRow:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that were measured."""
         return tuple(entry.seed for entry in self.entries)
 
     @property
     def cpu_seconds(self) -> float:
-        """The CPU time of all seeds."""
         return sum(entry.cpu_seconds for entry in self.entries)
 
     @property
@@ -78,16 +82,14 @@ class Block:
 
     @property
     def is_printed(self) -> bool:
-        """Whether anything is printed of it; else ours stand alone."""
         return bool(self.on.key)
 
     @property
     def is_measured(self) -> bool:
-        """Whether any row was."""
         return any(row.seeds for row in self.rows)
 
     def describe(self) -> str:
-        """Return what the printed numbers were measured on, and by whom: in one line, with rows that differ by name."""
+        """Return what the printed numbers were measured on and who measured it: in one line, differing rows by name."""
         labels: dict[str, list[str]] = {}
         for row in self.rows:
             if row.printed is not None:
@@ -99,7 +101,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Further:
-    """What a study makes of its numbers besides: tables, charts of its page, and remarks."""
+    """Further output of a study: tables, charts of its page, and remarks."""
 
     tables: Sequence[Table] = ()
     charts: Sequence[Chart | Gallery | Table] = ()
@@ -109,7 +111,7 @@ class Further:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """A study's verdict."""
 
     study: Study
@@ -119,28 +121,31 @@ class Comparison:
     claims: tuple[tuple[Claim, Judgement, Mapping[str, Judgement]], ...]
     further: Further = field(default_factory=Further)
 
+    def tables(self) -> list[Table]:
+        """Return the printed table beside the measured one, what else was measured, and the claims."""
+        from diptych.studies.page import comparison_shown
+
+        return [one for one in comparison_shown(self) if isinstance(one, Table)]
+
     @property
     def is_generated(self) -> bool:
-        """Whether the data are: effects were planted, and no claim about the world is tested."""
+        """Return whether the data are generated: effects were planted, and no claim about the world is tested."""
         return self.results.setting == "quick" and self.study.of != "nothing"
 
     def counts(self) -> dict[Verdict, int]:
-        """Return how many cells have each verdict, of those that were measured and are printed."""
         found = [cell.verdict for block in self.blocks for row in block.rows for cell in row.cells]
         return {verdict: found.count(verdict) for verdict in JUDGED if verdict in found}
 
     def statuses(self) -> Counter[Status]:
-        """Return how many claims have each status."""
         return Counter(judgement.status for _, judgement, _ in self.claims)
 
     @property
     def reproduces(self) -> bool:
-        """Whether cells have verdicts."""
         return bool(self.counts())
 
     @property
     def label(self) -> str:
-        """What the numbers are and are not, in one sentence."""
+        """Say in one sentence what the numbers are and are not."""
         study, entries = self.study, self.results.entries
         if not entries:
             why = next(iter(self.results.left_out.values()), "")
@@ -165,7 +170,7 @@ class Comparison:
             return f"Not in the paper: {how}."
         first = self.blocks[0]
         of = f" The paper's numbers are of {first.describe()}." if first.is_printed else ""
-        return f"Not a reproduction: {how}.{of} They stand beside ours for orientation, and only claims are judged."
+        return f"Not a reproduction: {how}.{of} They are shown for orientation, and only claims are judged."
 
 
 def judged_in_the_paper(study: Study) -> list[tuple[Claim, dict[str, Judgement]]]:
@@ -185,16 +190,16 @@ def compare(study: Study, results: Results) -> Comparison:
     # On other data than the paper's a claim is judged whatever it is about.
     keys = [] if study.several else [on.key for name in results.datasets for on in study.printed_on(name)]
     if study.several:
-        evidence = replace(evidence, beside=study.printed_evidence())
+        evidence = replace(evidence, sources=study.printed_evidence())
     elif keys:
-        beside = {block.on.key: results.evidence(block.on.positives) for block in blocks}
+        sources = {block.on.key: results.evidence(block.on.positives) for block in blocks}
         figures, fixed = evidence.figures, evidence.fixed
-        if not blocks[0].differences:  # beside rows that the paper itself quotes from elsewhere
+        if not blocks[0].differences:  # with the rows that the paper itself quotes from elsewhere
             printed = study.printed_evidence()[keys[0]].figures
             rows = [row for table in study.published for row in table.rows if row.config is None]
             quoted = {row.name: printed[row.name] for row in rows if row.name in printed}
             figures, fixed = {**quoted, **figures}, fixed | frozenset(quoted)
-        evidence = replace(evidence, figures=figures, fixed=fixed, beside=beside)
+        evidence = replace(evidence, figures=figures, fixed=fixed, sources=sources)
     claims = tuple(
         (claim, _explained(judge(claim, evidence, list(results.stand_ins), keys), results.left_out), in_paper)
         for claim, in_paper in judged_in_the_paper(study)
@@ -212,7 +217,7 @@ def _explained(judgement: Judgement, left_out: Mapping[str, str]) -> Judgement:
 
 
 def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list[EvaluatedOn]]]:
-    """Yield the results of each block, and what printed numbers beside them are of; without any ours stand alone."""
+    """Yield the results of each block, and what the printed numbers next to them are of, if there are any."""
     printed: dict[tuple[str, str], list[EvaluatedOn]] = {}
     for on in study.printed_on():
         printed.setdefault((on.dataset, on.by if study.several else on.key), []).append(on)
@@ -229,7 +234,7 @@ def _evaluations(study: Study, results: Results) -> Iterator[tuple[Results, list
 
 
 def _block(study: Study, results: Results, on: Sequence[EvaluatedOn]) -> Block:
-    """Return rows beside what is printed of them on one of ``on``, which differ where rows have other tasks."""
+    """Return rows with what is printed of them on one of ``on``, which differ where rows have other tasks."""
     rows = []
     for row in study.rows:
         printed = next((found for one in on if (found := study.printed(row.name, one.key)) is not None), None)
@@ -267,5 +272,5 @@ def _row(
         figure = Figure.of(values) if values else None
         counted_rightly = Figure.of(right) if as_published and right else None
         cells.append(ComparedCell(column.name, cell, figure, counted_rightly, verdict))
-    told = (why, first.protocol, commands, differences, stands_for)
-    return ComparedRow(row, printed, tuple(cells), entries, *told)
+    context = why, first.protocol, commands, differences, stands_for
+    return ComparedRow(row, printed, tuple(cells), entries, *context)

@@ -10,8 +10,7 @@ import numpy as np
 
 from diptych.core.chart import Chart, Mark, Series
 from diptych.studies.compare import Block, Further
-from diptych.studies.evidence import Evidence, Figure
-from diptych.studies.formulas import members
+from diptych.studies.evidence import Evidence, Figure, members
 from diptych.studies.published import document
 from diptych.studies.study import Column, Row, Study
 
@@ -98,7 +97,6 @@ def _points(study: Study, evidence: Evidence, given: Mapping[str, Any]) -> Chart
 
 
 def _rows(study: Study, patterns: Sequence[str]) -> list[Row]:
-    """Return rows by patterns and lists of their names, in the study's order."""
     lists = document(study.paper.key).get("lists", {})
     names = [one for pattern in patterns for one in members(pattern, lists)]
     return [row for row in study.rows if any(fnmatch.fnmatchcase(row.name, name) for name in names)]

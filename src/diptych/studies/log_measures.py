@@ -37,7 +37,7 @@ Values = dict[str, dict[str, float]]  # row → column → number
 Statistics = Callable[[str], Sequence[Mapping[str, Any]]]  # a statistic's rows by its name
 Made = TypeVar("Made", Description, Evaluation)
 
-_NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are drawn alone
+_NOT_LISTED = ("session-length-quantiles", "hours")  # statistics that are only drawn
 _MEASURES = {"f1": "", "average_precision": "AP "}  # of models: what their columns begin with
 _TEXTS = ("what", "device", "channel", "devices", "from_device", "to_device", "link")  # columns of statistics
 _FLAGS = ("purchase", "purchaser", "weekend")
@@ -138,7 +138,7 @@ class Predicted(Measuring):
 
 @dataclass(frozen=True)
 class Importance(Measuring):
-    """What each feature is worth to the random forest, per setting; and what static ones are, step by step."""
+    """The importance of each feature to the random forest, per setting; and what static ones are, step by step."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         """Measure one feature, or all static ones; nothing where no model had it."""
@@ -202,10 +202,9 @@ def importances(rows: Sequence[Mapping[str, Any]]) -> Values:
 
 @dataclass(frozen=True)
 class Declared(Measuring):
-    """Whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
+    """Declare whether a feature may change during a session, is in the baseline, and is of the visitor's history."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Return one feature as it is declared."""
         feature = FEATURES.get(subject.run.name)
         values = {"dynamic": float(feature.dynamic), "baseline": float(feature.baseline)}
         values["history"] = float(feature.group == "history")
@@ -231,13 +230,11 @@ def further(study: Study, evidence: Evidence) -> Further:
 
 
 def opened(evidence: Evidence, kind: type[Made]) -> list[Made]:
-    """Open what rows were measured from, each once; what is gone is left out."""
     folders = dict.fromkeys(folder.resolve() for folders in evidence.kept.values() for folder in folders)
     return [kind.open(folder) for folder in folders if folder.is_dir()]
 
 
 def _described(name: str, description: Description) -> tuple[list[Table], list[Chart]]:
-    """Return tables and charts of a statistic: with whatever the log has besides the study's rows."""
     shown, least = name.removesuffix("-quantiles"), DisclosureControl.current().least
     note = f"{STATISTICS.get(name).description}. In brackets: 95 % intervals. "
     note += f"Counts below {least}, and what follows from them, are not shown. " if least > 1 else ""

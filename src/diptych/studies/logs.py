@@ -1,4 +1,4 @@
-"""Rows of a shop's log, and what is made of the log once, in ``PAPER.logs/NAME-KEY/`` beside the studies of a paper.
+"""Rows of a shop's log, and what is made of the log once, in ``PAPER.logs/NAME-KEY/`` next to the studies of a paper.
 
 KEY tells other logs, and other raw files, apart. ``log/`` has canonical events, where raw ones were given or generated;
 ``description-KEY/`` statistics, ``features-KEY/`` features, ``MODEL-KEY/`` an evaluation.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
@@ -56,9 +56,9 @@ _MISLEADING = {"zone", "days"}  # without them what is counted would be of somet
 
 
 class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateOptions):
-    """How a log is measured (``--set measure.KEY=VALUE``), of keys that a study names; where not as commerce has it."""
+    """Options of measuring a log (``--set measure.KEY=VALUE``) that a study names; defaults are commerce's own."""
 
-    model_config = ConfigDict(strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     preset: Literal["paper"] = "paper"
     inner: bool = False
@@ -72,7 +72,6 @@ class LogOptions(intent.DescribeOptions, intent.FeatureOptions, intent.EvaluateO
     sessions: PositiveInt | Annotated[tuple[PositiveInt, PositiveInt], Field(strict=False)] | None = None
 
     def only(self, *keys: str) -> dict[str, Any]:
-        """Return some, JSON-able."""
         return self.model_dump(mode="json", include=set(keys))
 
 
@@ -92,7 +91,6 @@ class ShopLog:
 
     @property
     def stand_ins(self) -> Mapping[str, Sequence[str]]:
-        """Return the columns that stand for features, where the log has others."""
         return {}
 
     @cached_property
@@ -119,7 +117,6 @@ class ShopLog:
         return "; ".join(LACKS[one] for one in needed if one in self.lacks)
 
     def cannot(self, statistic: str) -> bool:
-        """Return whether a statistic is not measured, though there is something to count."""
         return bool(_MISLEADING & self.lacks & {*STATISTICS.get(statistic).needs.get("*", ())})
 
     @property
@@ -137,7 +134,6 @@ class ShopLog:
 
     @cached_property
     def description(self) -> Description:
-        """Its statistics, as far as they may be shown where this is called."""
         how = intent.DescribeOptions(**self.options.only("ddof", "journey"))
 
         def make(folder: Path) -> None:
@@ -147,17 +143,14 @@ class ShopLog:
 
     @cached_property
     def features(self) -> FeatureTable:
-        """What is known of sessions at every step."""
         how = intent.FeatureOptions(**self.options.only("compat"))
         make = partial(make_features, self.sessions, options=how)
         return self._made("features", how, open_features, lambda folder: make(folder=folder))
 
     def sample(self, setting: str = "") -> FeatureTable:
-        """Return the features of as many sessions as are predicted on."""
         return self.features.sample(self.options.sessions, self.options.seed)
 
     def evaluating(self, model: str) -> intent.EvaluateOptions:
-        """Return how a model is evaluated."""
         how = self.options.only(*intent.EvaluateOptions.model_fields)
         how |= {"models": [model], "importance": model == FOREST}
         how |= {"folds": 1} if self.options.split == "time" else {}
@@ -219,13 +212,12 @@ class ShopSessions(ShopLog):
         return self.log
 
     def sample(self, setting: str = "") -> FeatureTable:
-        """Return the sessions of new visitors, or of returning ones, which stand for identified ones."""
         known = known_visitors(self.log)
         return self.log.take(known if setting == "identified" else ~known, "part", setting, name=setting)
 
 
 def open_shop(
-    beside: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any], how: LogOptions
+    parent: Path, given: Mapping[str, Any] | None, generated: Mapping[str, Any], how: LogOptions
 ) -> ShopLog:
     """Return a log, or a table of whole sessions; raw events are imported, or generated, once."""
     path, reader = ((given or {}).get(key) for key in ("path", "reader"))
@@ -239,14 +231,14 @@ def open_shop(
         ingest(raw, target, format=reader, **options)
 
     if path is None:
-        target = keyed(beside, "scenes", dict(generated))
+        target = keyed(parent, "scenes", dict(generated))
     elif Log.is_at(path := Path(path)):
         log = Log.open(path)
-        return ShopLog(keyed(beside, log.name, log.fingerprint), log, how)
+        return ShopLog(keyed(parent, log.name, log.fingerprint), log, how)
     elif not path.exists():
         raise DataError(f"{path} is not there", "give a log that diptych intent ingest wrote, or raw events")
     elif path.is_file() and is_table(path) and recognise_session_table(path)[0]:
-        target = keyed(beside, path.name.partition(".")[0], fingerprint_file(path))
+        target = keyed(parent, path.name.partition(".")[0], fingerprint_file(path))
         write = partial(make_whole_features, path)
         table = cached(target / "features", open_features, lambda inside: write(folder=inside))
         return ShopSessions(target, table, how)
@@ -255,7 +247,7 @@ def open_shop(
         # Files that have changed, or are read otherwise, are another log.
         files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
         found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-        target = keyed(beside, path.name.partition(".")[0], found, reader, options)
+        target = keyed(parent, path.name.partition(".")[0], found, reader, options)
     return ShopLog(target, cached(target / "log", Log.open, make), how)
 
 
@@ -272,8 +264,8 @@ class LogRow:
     ) -> tuple[Measurement, ...]:
         """Return numbers with what they were read from, which can be moved together with the row; nothing of none."""
         commands = (command.replace("{", "{{").replace("}", "}}"),) if command else ()
-        beside = os.path.relpath(of.folder.resolve(), self.folder.resolve())
-        measured = Measurement(values, Measured(self.shop.name, **on), of.line(), commands, kept=beside)
+        parent = os.path.relpath(of.folder.resolve(), self.folder.resolve())
+        measured = Measurement(values, Measured(self.shop.name, **on), of.line(), commands, kept=parent)
         return (measured,) if values else ()
 
 
@@ -286,7 +278,6 @@ class LogRows(Captions):
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
-        """Return why a row has no numbers: what such a log cannot tell."""
         return self.limit or "the log has nothing of it, or too little"
 
     @property
@@ -308,20 +299,18 @@ class LogRows(Captions):
         generated = plan.setting.generated
         if given is None and generated is None:
             raise DataError(f"no log given for {study.name}", "--data LOG, or --quick for a generated one")
-        beside = plan.folder.resolve().parent / f"{study.paper.key}.logs"
-        shop = open_shop(beside, given, generated or {}, LogOptions())
+        parent = plan.folder.resolve().parent / f"{study.paper.key}.logs"
+        shop = open_shop(parent, given, generated or {}, LogOptions())
         if given is not None:
             plan.name = setting_for(study, shop.name, plan.choices.setting)
         self.shop = replace(shop, options=LogOptions.read({**plan.setting.measure, **chosen}, MEASURE))
         return {}
 
     def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return how the log is counted."""
         given = {**plan.setting.measure, **plan.choices.below(MEASURE)}
         return {MEASURE: LogOptions.read(given, MEASURE).model_dump(mode="json")}
 
     def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
-        """Return what is to be measured: it is made meanwhile."""
         shop, subject = self.shop, Subject(row, None, plan.features, data=self.hint()[0], costs=True)
         if shop is None:
             return replace(subject, again=True)
@@ -332,6 +321,5 @@ class LogRows(Captions):
         return replace(subject, run=run, state=(shop.log.fingerprint, how, control))
 
     def hint(self) -> tuple[str, str]:
-        """Return what was measured, and how to see what there is."""
         data = "what is declared" if self.shop is None else self.shop.log.describe()
         return data, "diptych intent describe LOG shows what a log has"

@@ -39,7 +39,7 @@ _OPTIONAL = ("reconstruction", "model.projection")
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user chooses; what is not given is the setting's own."""
+    """Options of the user; what is not given is the setting's own."""
 
     setting: SettingName | None = None  # the one that fits the data when not given
     data: Mapping[str, Any] | None = None  # the recipes' data section; of a log, its path, reader and options
@@ -53,8 +53,9 @@ class Choices:
     def below(self, section: str) -> dict[str, Any]:
         """Return what was set in a section, by the rest of the keys."""
         if section in self.values:
-            fix = f"set its keys: --set {section}.KEY=VALUE"
-            raise UsageError(f"{section} is a section, not a value", fix)
+            raise UsageError(
+                f"{section} is a section, not a value", f"set its keys: --set {section}.KEY=VALUE"
+            )
         start = f"{section}."
         return {key.removeprefix(start): value for key, value in self.values.items() if key.startswith(start)}
 
@@ -66,7 +67,6 @@ class Collections:
         self._read: dict[str, Collection] = {}
 
     def of(self, data: Data | Mapping[str, Any]) -> Collection:
-        """Return the collection of a recipe's data section."""
         from diptych.training.recipe import collection_of
         from diptych.training.sections import Data
 
@@ -108,18 +108,15 @@ class Plan:
         return self.study.setting(self.name)
 
     def target(self, row: Row, seed: int = BASE_SEED) -> Path:
-        """Return the folder of a row and seed."""
         return self.study.row_folder(row, self.folder) / f"seed-{seed}"
 
     def elsewhere(self, row: Row) -> str:
-        """Return what to do where another run than this one is in the row's folder."""
         if row.home in ("", self.study.name):
             return "choose another folder with --out"
         home = self.target(row).parents[2]
         return f"its runs are in {home}: choose a folder in another parent folder with --out"
 
     def is_given(self, row: Row) -> bool:
-        """Return whether a user gives a row instead of having it trained."""
         return bool(row.given) and row.given in self.choices.values
 
     def base_of(self, row: Row) -> Row | None:
@@ -188,7 +185,6 @@ class Plan:
         return units
 
     def data_of(self, row: Row) -> Data:
-        """Return the data section of a row, or of what it starts from."""
         from diptych.training.sections import Data
 
         if row.kind in SECTIONS:
@@ -204,13 +200,14 @@ class Plan:
         section = SECTIONS[row.kind]
         given = self.choices.below(section)
         for key in given.keys() & row.options.keys():
-            what = f"{section}.{key} is what sets {row.name} apart: {row.options[key]}"
-            raise UsageError(what, "leave it out, and choose rows with --rows")
+            raise UsageError(
+                f"{section}.{key} is what sets {row.name} apart: {row.options[key]}",
+                "leave it out, and choose rows with --rows",
+            )
         of_kind = self.setting.options.get(row.kind, {})
         return {**of_kind, **row.options, **self.setting.changes_of(row.name), **given}
 
     def recipe_of(self, row: Row, seed: int = BASE_SEED, base: Path | None = None) -> Recipe:
-        """Return the complete recipe of one training."""
         changes: dict[str, Any] = {"name": f"{self.study.paper.key}.{row.name}", "seed": seed}
         if self.choices.data is not None:
             changes["data"] = dict(self.choices.data)
@@ -256,7 +253,6 @@ class Plan:
         return key.partition(".")[0] not in sections and all(key != row.given for row in self.study.all_rows)
 
     def measuring(self) -> dict[str, Any]:
-        """Return what a user set about measuring, of the keys that there are."""
         given = self.choices.below(MEASURE)
         for key in given:
             if key not in self.study.measured_by:
@@ -290,7 +286,6 @@ def _missing_engine(row: Row) -> str:
 
 
 def _targets(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Return the changes that give a recipe's latent targets another model; nothing where it has none."""
     options = {"kind": "lsa"} if name == "lsa" else {"kind": "sentence", "model": name}
     having = ["reconstruction"] if recipe.reconstruction and recipe.reconstruction.kind == "latent" else []
     having += ["model.text"] if recipe.model.text.kind == "targets" else []
@@ -299,7 +294,7 @@ def _targets(recipe: Recipe, name: str) -> dict[str, Any]:
 
 def _concerns(recipe: Recipe, without: Sequence[str], key: str, value: Any) -> bool:
     """Return whether a key of --set reaches a recipe; one of a section, a kind of tower or a setup of shortcuts that
-    it does not have, but its neighbours may, leaves it alone."""
+    it does not have, but its neighbours may, does not change it."""
     from diptych.encoders.two_tower import ModelConfig
 
     for section in (*_OPTIONAL, *without):

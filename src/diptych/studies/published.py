@@ -1,7 +1,7 @@
 """The papers' numbers as data: every printed cell with what it was measured on, and when it counts as reproduced.
 
-The rules of verdicts are those of docs/studies.md, "Verdicts": within 5 % of the printed value (Hendriksen et al.,
-2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
+The rules of verdicts are those of docs/explanation/studies.md, "Verdicts": within 5 % of the printed value
+(Hendriksen et al., 2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORDS = {"chosen": "captions", "reranked": "candidates re-ranked"}
 
 @dataclass(frozen=True)
 class Paper:
-    """Who printed it."""
+    """A paper: its authors and venue."""
 
     key: str  # the file's name, the first part of its studies' names
     title: str
@@ -47,7 +47,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a number was measured on: a collection, a shop's log or a catalogue."""
+    """The data of a measured number: a collection, a shop's log or a catalogue."""
 
     dataset: str
     split: str
@@ -64,7 +64,6 @@ class Measured:
     categories: int = 0  # of a catalogue: queries
 
     def counts(self, name: str) -> tuple[int, ...]:
-        """Return how many there are; of printed numbers several where the paper leaves open which."""
         return (getattr(self, name),)
 
     def number(self, name: str) -> str:
@@ -73,21 +72,21 @@ class Measured:
 
     @property
     def extent(self) -> str:
-        """How much was measured; empty of nothing."""
+        """Return how much was measured; empty where nothing was."""
         kinds = (("sessions",), ("products", "categories"), ("images", "captions"))
         counted = next((names for names in kinds if any(getattr(self, name) for name in names)), ())
         return ", ".join(f"{self.number(name)} {name}" for name in counted)
 
     @property
     def task(self) -> str:
-        """What every row of a table has to be evaluated on alike."""
+        """Return the task that all rows of a table have to share."""
         chosen = "" if self.chosen == "all" else f" ({self.chosen})"
         return ", ".join(part for part in (self.split, self.extent + chosen, self.protocol) if part)
 
 
 @dataclass(frozen=True)
 class EvaluatedOn(Measured):
-    """What a printed number was measured on."""
+    """The data and task of a printed number."""
 
     key: str = ""  # of the paper's file
     encoder: str = ""  # whose embeddings were measured, where a table has several
@@ -95,11 +94,9 @@ class EvaluatedOn(Measured):
     readings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # counts that a paper leaves open
 
     def counts(self, name: str) -> tuple[int, ...]:
-        """Return how many there are, by every reading of the paper."""
         return self.readings.get(name) or super().counts(name)
 
     def describe(self) -> str:
-        """Return one line."""
         more = "" if self.positives == "own" else f", positives {self.positives}"
         more += f", rows of {self.encoder}" if self.encoder else ""
         more += "" if self.chosen == "all" else f", {_CHOSEN[self.chosen]}"
@@ -110,7 +107,7 @@ class EvaluatedOn(Measured):
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """One printed number."""
 
     name: str  # row and column
@@ -123,18 +120,15 @@ class Cell:
     rounding: float = 0.0  # half a unit of the last digit, where values are so small that it matters
 
     def within(self, value: float) -> bool:
-        """Return whether a value is on the side that a printed bound says; False without one."""
         return {"": False, "<": value < self.value, ">": value > self.value}[self.bound]
 
     @property
     def sd(self) -> float | None:
-        """The standard deviation; where a variance is printed, its root."""
         found = self.printed_spread
         return math.sqrt(found) if found is not None and self.spread == "variance" else found
 
     @property
     def seed_sd(self) -> float | None:
-        """The standard deviation over seeds; None where none is known."""
         return None if self.spread == "batches" else self.sd
 
 
@@ -146,13 +140,12 @@ class PublishedRow:
     config: str | None  # the study's row that is trained for it; None for a row quoted from elsewhere
     label: str  # what stands in its first columns
     on: EvaluatedOn
-    cells: dict[str, Cell]  # by column
+    cells: dict[str, PrintedCell]  # by column
     where: str = ""  # paper, table and row
     each: tuple[dict[str, float], ...] = ()  # single runs by column, where they are printed
 
     @property
     def name(self) -> str:
-        """What evidence calls it: as the study does, and a row quoted from elsewhere as printed."""
         return self.config or self.row
 
 
@@ -176,7 +169,6 @@ class PublishedTable:
 
     @property
     def evaluated_on(self) -> list[EvaluatedOn]:
-        """What its rows were measured on, in order of first appearance."""
         return list({row.on.key: row.on for row in self.rows}.values())
 
 
@@ -193,26 +185,22 @@ def _files() -> dict[str, Any]:
 
 
 def published_papers() -> list[str]:
-    """Return the papers whose numbers are here."""
     return sorted(name for name in _files() if not name.startswith("_"))
 
 
 @cache
 def document(paper: str) -> dict[str, Any]:
-    """Read a paper's file."""
     if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
     return tomllib.loads(_files()[paper].read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:
-    """Return the names of a paper's tables, in order."""
     return [table["name"] for table in document(paper)["tables"]]
 
 
 @cache
 def published_table(paper: str, name: str) -> PublishedTable:
-    """Return a table of a paper."""
     whole = document(paper)
     tables = {table["name"]: table for table in whole["tables"]}
     if name not in tables:
@@ -249,7 +237,7 @@ def _rows(
         if value not in _ABSENT:
             bound: Any = value[0] if isinstance(value, str) else ""
             number = float(str(value).removeprefix(bound))
-            cells[column] = Cell(f"{row} {column}", number, bound, spread, **of_cells)
+            cells[column] = PrintedCell(f"{row} {column}", number, bound, spread, **of_cells)
     each = tuple(dict(zip(columns, run, strict=True)) for run in given.get("each", ()))
     for key in [given["on"]] if isinstance(given["on"], str) else given["on"]:
         config, label = given.get("config"), given.get("label", "")
@@ -287,14 +275,16 @@ def same_evaluation(measured: Measured, printed: EvaluatedOn) -> list[str]:
             differences.append(f"{_WORDS.get(name, name)} {have}, not {want}")
     for name in _COUNTED:
         if getattr(measured, name) not in printed.counts(name):
-            wanted = printed.number(name) if getattr(printed, name) else "none"
-            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {wanted}")
+            expected = printed.number(name) if getattr(printed, name) else "none"
+            differences.append(f"{measured.number(name)} {_WORDS.get(name, name)}, not {expected}")
     if printed.unranked and measured.unranked not in ("", printed.unranked):
         differences.append(f"what is not re-ranked: {measured.unranked}, not {printed.unranked}")
     return differences
 
 
-def cell_verdict(measured: Sequence[float], cell: Cell) -> Literal["reproduced", "close", "not reproduced"]:
+def cell_verdict(
+    measured: Sequence[float], cell: PrintedCell
+) -> Literal["reproduced", "close", "not reproduced"]:
     """Judge one value per seed by a printed cell of the same evaluation."""
     if not measured:
         raise UsageError("a verdict on no value", "run at least one seed")

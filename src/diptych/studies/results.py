@@ -1,4 +1,4 @@
-"""What a study's rows gave: one entry per row and seed, kept beside each run and in ``results.json``.
+"""Results of a study's rows: one entry per row and seed, kept with each run and in ``results.json``.
 
 A study of several collections has one per row, seed and collection.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one run gives on one ground truth."""
+    """Values of one run on one ground truth."""
 
     # Column → value, in the paper's unit; under COLUMN|published counted as the paper counts, where that differs.
     values: Mapping[str, float]
@@ -40,18 +40,17 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measuring:
-    """How a study's columns are measured; fields are its options."""
+    """A way of measuring a study's columns; fields are its options."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return what the measurement depends on besides the run; JSON-able."""
         return {"kind": type(self).__name__, **asdict(self)}
 
     def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
         """Refuse what a user set about measuring, before anything is made."""
 
     def withhold(self, results: Results) -> Results:
-        """Return results as they may be printed: of people's counts not all may be."""
+        """Return results as they may be printed: counts of few people may not be."""
         return results
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
@@ -64,7 +63,7 @@ MEASURES = {  # by the names that studies have in papers' files
     "counting": "diptych.studies.retrieval:Counting",
     "shortcuts": "diptych.studies.retrieval:ShortcutRetrieval",
     "information": "diptych.studies.retrieval:Information",
-    "zero-shot": "diptych.studies.zero_shot:ZeroShot",
+    "zero-shot": "diptych.studies.retrieval:ZeroShot",
     "sparse": "diptych.studies.sparse:SparseRetrieval",
     "searching": "diptych.studies.searched:Searching",
     "granularity": "diptych.studies.brittleness:Granularity",
@@ -122,12 +121,13 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
         for entry in self.entries:
             one = f"{entry.setting} on {entry.data!r}"
             if (other := kinds.setdefault(entry.dataset if self.several else "", one)) != one:
-                differ = f"runs of {self.study} differ: {' and '.join(sorted((one, other)))}"
-                raise UsageError(differ, "give runs of one setting and one collection")
+                raise UsageError(
+                    f"runs of {self.study} differ: {' and '.join(sorted((one, other)))}",
+                    "give runs of one setting and one collection",
+                )
 
     @property
     def datasets(self) -> list[str]:
-        """The collections that were measured on, in the order of first appearance."""
         return list(dict.fromkeys(entry.dataset for entry in self.entries))
 
     @property
@@ -136,29 +136,23 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
     @property
     def stand_ins(self) -> dict[str, str]:
-        """Rows that are not the models whose names they have: what each is."""
         return {entry.row: entry.stands_for for entry in self.entries if entry.stands_for}
 
     def on(self, dataset: str) -> Results:
-        """Return what was measured on one collection."""
         entries = tuple(entry for entry in self.entries if entry.dataset == dataset)
         return Results(self.study, entries, self.left_out)
 
     def of(self, row: str) -> list[Entry]:
-        """Return the entries of one row, seeds rising."""
         return sorted((entry for entry in self.entries if entry.row == row), key=lambda entry: entry.seed)
 
     def measured(self, row: str, positives: str = "own") -> list[tuple[Entry, Measurement]]:
-        """Return the entries of one row that have numbers by some judgements, with these, seeds rising."""
         each = ((entry, one) for entry in self.of(row) for one in entry.measurements)
         return [(entry, one) for entry, one in each if one.on.positives == positives]
 
     def values(self, row: str, column: str, positives: str = "own") -> list[float]:
-        """Return one value per seed; empty where there is none."""
         return [one.values[column] for _, one in self.measured(row, positives) if column in one.values]
 
     def evidence(self, positives: str = "own") -> Evidence:
-        """Return what claims are judged on; over several collections, theirs side by side."""
         fixed = frozenset(entry.row for entry in self.entries if entry.fixed)
         if self.several:
             each = {name: self.on(name).evidence(positives) for name in self.datasets}
@@ -178,7 +172,7 @@ class Results(Artifact, kind="study-results", recreate="diptych study run"):
 
 @dataclass(frozen=True)
 class StudyFolder(Artifact, kind="study", recreate="diptych study run"):
-    """What marks a study's folder: the study, its setting and the command that began it."""
+    """The file that marks a study's folder: the study, its setting and the command that began it."""
 
     study: str
     setting: SettingName
@@ -216,7 +210,6 @@ def _entries(folder: Path, pattern: str) -> Iterator[Entry]:
 
 
 def collect(folders: Sequence[Path]) -> list[Results]:
-    """Return the results of study folders, and of single runs, one per study."""
     found: dict[str, dict[tuple[str, int, str], Entry]] = {}
     left_out: dict[str, dict[str, str]] = {}
     for folder in folders:
@@ -229,8 +222,10 @@ def collect(folders: Sequence[Path]) -> list[Results]:
         else:
             entries = list(_entries(folder, "studies/*.json"))
         if not entries:
-            fix = "give folders that diptych study run has written, or runs inside them"
-            raise UsageError(f"{folder} holds nothing that a study has measured", fix)
+            raise UsageError(
+                f"{folder} holds nothing that a study has measured",
+                "give folders that diptych study run has written, or runs inside them",
+            )
         for entry in entries:
             found.setdefault(entry.study, {})[entry.row, entry.seed, entry.dataset] = entry
     # A run may be of a study that this version does not have.

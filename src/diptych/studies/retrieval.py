@@ -6,29 +6,45 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
 
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
-from diptych.core.options import parse_values
+from diptych.core.options import Options, parse_values
+from diptych.data.captions import choose_captions
+from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
+from diptych.encoders.rerank import MatchingEncoder, rerank
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded, positives_of
 from diptych.evaluation.shortcuts import evaluate_both
 from diptych.metrics import DIRECTIONS
-from diptych.studies.dense import encoded_split
 from diptych.studies.evidence import HIGH, LOW, Trajectory
-from diptych.studies.plan import POSITIVES_OPTION
+from diptych.studies.plan import MEASURE, POSITIVES_OPTION, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Subject, encoder_of, start_of
-from diptych.studies.study import PUBLISHED
+from diptych.studies.sources import (
+    Source,
+    Subject,
+    cost_of,
+    encode_split,
+    encoded_split,
+    encoder_of,
+    given_encoder,
+    logger,
+    start_of,
+)
+from diptych.studies.study import PUBLISHED, Row
+from diptych.training.adaptation import AdaptationOptions, adapt_linear
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
     from diptych.analysis.information import Audit, ProbeName
     from diptych.training.run import Run
+
 
 RECALLS = ("R@1", "R@5", "R@10")
 _MEASURES = (*RECALLS, "rsum")
@@ -77,7 +93,6 @@ class Retrieval(Measuring):
         return tuple(self._measured(subject, encoded, source) for source in sources)
 
     def _measured(self, subject: Subject, encoded: EncodedCollection, source: str) -> Measurement:
-        """Measure by the collection's own pairs, or by further judgements ``NAME:PATH``."""
         run, dataset = subject.run, subject.collection.name
         positives, judged_by, protocol = None, "own", self.protocols.get(dataset.lower(), "full")
         if source:
@@ -141,7 +156,7 @@ class Counting(Measuring):
     """
 
     epsilon: float = 0.01  # a candidate counts when its weight is above it; half and twice are counted too
-    published: bool = True  # also as the published code counts, which knows the paper's losses alone
+    published: bool = True  # also as the published code counts, which knows only the paper's losses
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         import torch
@@ -262,10 +277,141 @@ def _columns_of_audit(found: Audit) -> dict[str, float]:
         before, after = "with " * (condition == "with"), "" if probe == "linear" else f" ({probe})"
         for name, group in ((name, group) for name, side in sides.items() for group in side.groups):
             if group.name != "one caption" and (held := group.held.get(probe)) is not None:
-                # of digits there is one condition alone: with them
+                # of digits there is only one condition: with them
                 name = f"{'' if group.name == 'shortcut' else before}{name} {group.name}{after}"
                 values |= zip((name, name + LOW, name + HIGH), (held.percent, *held.ends), strict=True)
         if (gap := gap_of(sides["image"], probe)) is not None:  # to a task-optimal representation
             bits = {"gap": gap.gap[0], "optimal": gap.optimal, "minimal": gap.minimal}
             values |= {f"{before}{name}{after}": value for name, value in bits.items()}
     return values
+
+
+_CANDIDATES = 128
+_TRAIN = "train"
+
+
+class MeasureOptions(Options):
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
+
+    captions: Literal["all", "first", "random"] = "all"
+    seed: int = Field(0, ge=0)  # of the random captions
+    k_test: int | None = Field(None, ge=0)  # candidates that a matching head scores again; 0 for none
+    unranked: Literal["miss", "published"] = "miss"  # what becomes of the others; published: they tie at −100
+    split: str = "test"
+
+
+class AdaptOptions(AdaptationOptions):
+    """Options of adapting a base (``--set adapt.KEY=VALUE``)."""
+
+    pairs: int = 16
+    captions: Literal["one", "all"] = "one"
+
+
+@dataclass(frozen=True)
+class ZeroShot(Measuring):
+    """Recalls and their sums in both directions, of whatever encoder a row is."""
+
+    k_test: Mapping[str, int] = field(default_factory=lambda: {"coco": 256})
+
+    def check(self, measuring: Mapping[str, Any], collections: Mapping[str, Collection]) -> None:
+        chosen = MeasureOptions.read(measuring, MEASURE)
+        for collection in collections.values():
+            collection.split(chosen.split)
+
+    def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
+        chosen, run, collection = (
+            MeasureOptions.read(subject.measuring, MEASURE),
+            subject.run,
+            subject.collection,
+        )
+        part = collection.split(chosen.split)
+        encoder = None if isinstance(run, Adapted) else encoder_of(run)
+        if encoder is not None:
+            encoded = encode_split(encoder, collection, run.folder, chosen.split)
+        elif (encoded := run.encoded(collection, chosen.split)) is None:
+            return ()
+        name, options, on = safe_name(f"{part.name}-{chosen.split}"), dict[str, Any](), dict[str, Any]()
+        # Where every image has one caption there is nothing to choose.
+        which = "all" if (part.captions_per_image <= 1).all() else chosen.captions
+        if which != "all":
+            captions = f"random:{chosen.seed}" if which == "random" else which
+            part = choose_captions(part, captions)
+            metadata = {**encoded.about, "data": fingerprint(encoded.about["data"], part.text_fingerprint)}
+            texts = encoded.texts.select(part.caption_ids)
+            encoded = EncodedCollection(encoded.images, texts, part.caption_image, metadata)
+            options["about"] = {"captions": captions.replace(":", ", seed ")}
+            name += f"-{captions.replace(':', '-')}"
+        k = self.k_test.get(part.name.lower(), _CANDIDATES) if chosen.k_test is None else chosen.k_test
+        if k and isinstance(encoder, MatchingEncoder):
+            candidates = rerank(encoder, part, encoded, k, folder=run.folder / "reranked" / name)
+            options |= {"reranked": candidates, "unranked": chosen.unranked}
+            on = {"reranked": k, "unranked": chosen.unranked}
+            name += f"-k{k}-{chosen.unranked}"
+        found = evaluate_split(subject, encoded, name, **options)
+        recalls = {way: [found.values[f"{way} {recall}"] for recall in RECALLS] for way in DIRECTIONS}
+        values = {**found.values, **{f"{way} rsum": sum(each) for way, each in recalls.items()}}
+        measured_on = replace(found.on, chosen=which, centric=part.centric or "", **on)
+        return (replace(found, values=values, on=measured_on),)
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A base that is adapted to whatever it is measured on."""
+
+    folder: Path
+    base: Any
+    seed: int
+    options: Mapping[str, Any]
+
+    def encoded(self, collection: Collection, split: str) -> EncodedCollection | None:
+        """Return the base's embeddings of a split, adapted to the collection: no image is encoded again.
+
+        None where too few images of its training split have captions.
+        """
+        available, pairs = 0, self.options["pairs"]
+        if _TRAIN in collection.split_sizes:
+            available = int((collection.split(_TRAIN).captions_per_image > 0).sum())
+        if available < pairs:
+            logger.info(f"{collection.name} has {available:,} pairs to adapt on, not {pairs:,}")
+            return None
+        base = encoder_of(self.base)
+        plain = encode_split(base, collection, self.base.folder, split)
+        logger.info(f"adapting to {pairs} pairs of {collection.name}")
+        with cost_of(self.folder):
+            adapted = adapt_linear(base, collection.split(_TRAIN), seed=self.seed, **self.options)
+        about = {**plain.about, "encoder": adapted.describe()}
+        images, texts = (
+            replace(old, rows=side(old.rows, old.kind, old.ids), encoder=adapted.fingerprint, about=about)
+            for old, side in ((plain.images, adapted.maps.image), (plain.texts, adapted.maps.text))
+        )
+        return replace(plain, images=images, texts=texts, about=about)
+
+
+class Adaptations(Source):
+    """A base that is adapted to each collection anew, when it is measured."""
+
+    def check(self, plan: Plan, row: Row) -> None:
+        if plan.choices.values.get("measure.split") == _TRAIN:
+            raise UsageError(
+                f"{row.name} is adapted on the training split, and would be measured on it",
+                "measure another split, or leave the row out: --rows",
+            )
+        AdaptOptions.read(plan.options_of(row), "adapt")
+
+    def all_options(self, plan: Plan, row: Row) -> dict[str, Any]:
+        return {"adapt": AdaptOptions.read(plan.options_of(row), "adapt").model_dump()}
+
+    def make(self, plan: Plan, row: Row, seed: int, what: str) -> Subject:
+        from diptych.training.run import Run
+
+        base, options = plan.base_of(row), plan.options_of(row)
+        assert base is not None  # what is adapted has a base, or its row is wrong
+        if plan.is_given(base):
+            run: Any = given_encoder(plan, base)
+            state, about = [run.encoder.fingerprint], {"given": run.name}
+        else:
+            run = Run.open(plan.target(base))
+            state = [run.numbers["step"], run.numbers["best"]]
+            about = {"stands_for": f"{run.recipe.description}, adapted"}
+        adapted = Adapted(plan.target(row, seed), run, seed, options)
+        return Subject(adapted, None, plan.features, state=("adapted", *state, seed, options), **about)

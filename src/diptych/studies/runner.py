@@ -50,7 +50,7 @@ def run_study(
     """Make and measure a study's rows; return all that is measured in ``folder``, by earlier calls too.
 
     Raises:
-        Interrupted: a stop was asked for; the same call resumes.
+        Interrupted: a stop was requested; the same call resumes.
         UsageError: the folder holds another study, or runs of other recipes; no row can be run.
     """
     features = features_root or cache_root() / "features"
@@ -121,7 +121,6 @@ def _subjects(plan: Plan, row: Row, made: Subject) -> Iterator[Subject]:
 def _measured(
     plan: Plan, unit: Unit, subject: Subject, state: str, source: Source, measure: Measuring
 ) -> bool:
-    """Return whether a unit has numbers, of this state already or measured now."""
     target = plan.target(unit.row, unit.seed)
     file = entry_file(target, plan.study.name, subject.dataset)
     if not subject.again and _is_measured(file, target, state):
@@ -155,7 +154,6 @@ def _measured(
 
 
 def _is_measured(file: Path, run: Path, state: str) -> bool:
-    """Return whether an entry of a state is there, whole, with all values that it keeps per query."""
     try:
         measurements = Entry.open(file, of=state).measurements
     except StorageError:
@@ -183,7 +181,6 @@ def changed_keys(plan: Plan, row: Row) -> tuple[str, ...]:
 
 
 def _option(options: Any, key: str) -> Any:
-    """Return the value of a dotted key; None where there is none."""
     if key in options:
         return options[key]
     for part in key.split("."):
@@ -198,16 +195,20 @@ def plan_of(
     collections, several, dataset, name = Collections(), dict[str, Any](), "", choices.setting
     for flag in ("targets", "regions", "positives"):
         if study.of != "collections" and (value := getattr(choices, flag)) is not None:
-            what = f"--{flag} {value}: {study.name} is of a shop's {study.of}"
-            raise UsageError(what, f"leave --{flag} out")
+            raise UsageError(
+                f"--{flag} {value}: {study.name} is of a shop's {study.of}", f"leave --{flag} out"
+            )
     if choices.positives is not None and study.measure["kind"] in _OWN_PAIRS:
-        what = f"--positives {choices.positives}: {study.name} is measured on the collection's own pairs"
-        raise UsageError(what, "leave --positives out")
+        raise UsageError(
+            f"--positives {choices.positives}: {study.name} is measured on the collection's own pairs",
+            "leave --positives out",
+        )
     if study.several:
         sections = choices.collections or tuple(study.setting(name or "quick").collections.items())
         if not sections:
-            fix = "give collections: --data NAME=DATASET, repeatable"
-            raise UsageError(f"no data given for {study.name}", fix)
+            raise UsageError(
+                f"no data given for {study.name}", "give collections: --data NAME=DATASET, repeatable"
+            )
         several = named_apart(called(collections.of(section), given) for given, section in sections)
         # The paper's own setting where one of them is the paper's.
         first = next((one for one in several if study.printed_on(one)), next(iter(several)))

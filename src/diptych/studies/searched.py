@@ -24,10 +24,9 @@ from diptych.index.engines.hnsw import faiss_threads
 from diptych.metrics import top_k
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import flops
-from diptych.studies.dense import DenseRows
 from diptych.studies.plan import Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Source, Subject
+from diptych.studies.sources import DenseRows, Source, Subject
 from diptych.studies.sparse import Head, dense_base, head_of
 from diptych.studies.study import PUBLISHED, Row
 
@@ -47,7 +46,7 @@ Search = Callable[..., Hits]  # of which of the queries, k and options, to hits
 
 
 class SearchOptions(Options):
-    """How a row of Table 3.6 is searched (``--set search.KEY=VALUE``)."""
+    """Options of searching for a row of Table 3.6 (``--set search.KEY=VALUE``)."""
 
     engine: str = "inverted"
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)  # of the engine
@@ -93,7 +92,6 @@ class Searches(Source):
 
 
 def search_options(plan: Plan, row: Row) -> SearchOptions:
-    """Return how a row is searched."""
     start, values = "options.", plan.options_of(row)
     of_engine = {key.removeprefix(start): values.pop(key) for key in list(values) if key.startswith(start)}
     return SearchOptions.read({"options": of_engine, **values}, "options of the search", RecipeError)
@@ -102,7 +100,7 @@ def search_options(plan: Plan, row: Row) -> SearchOptions:
 def _items_of(run: Searched) -> tuple[Any, Any, Any]:
     """Return rows of as many images as are chosen, kept in the base's folder, and rows of evenly spaced captions.
 
-    Captions have all their terms, and own terms alone; dense rows are the same twice.
+    Captions have all their terms, and only their own terms; dense rows are the same twice.
     """
     dense, head, options = run.dense, run.head, run.options
     folder = f"items/{options.items}-{options.noise:g}"
@@ -160,11 +158,10 @@ def as_dense(items: SparseEmbeddings, gigabytes: float) -> tuple[Embeddings, np.
 
 @dataclass(frozen=True)
 class Searching(Measuring):
-    """Throughput in batches (queries per second), latency of a query that comes alone (milliseconds; as published
+    """Throughput in batches (queries per second), latency of a single query (milliseconds; as published
     the reciprocal of the throughput), and recall of the exactly best by all terms, at 10, 100 and 1,000 items."""
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        """Build the index and time it, one thread."""
         run, options = subject.run, subject.run.options
         items, queries, own = _items_of(run)
         engine, count = ENGINES.get(options.engine), int(queries.shape[0])
@@ -176,7 +173,6 @@ class Searching(Measuring):
             values["FLOPs"] = flops(own if options.own_terms else queries, items.rows)
 
         def search(part: slice, k: int, **effort: Any) -> Hits:
-            """Search by some of the queries; a cascade's first stage has the captions' own terms."""
             if options.own_terms and engine.two_stages:
                 return index.search(queries[part], k, first=own[part], **effort)
             return index.search((own if options.own_terms else queries)[part], k, **effort)
@@ -213,7 +209,6 @@ class Searching(Measuring):
 
 
 def _effort(search: Search, items: int, best: Best, k: int, recall: float) -> dict[str, Any]:
-    """Return the option of the search that finds the share of the best that is wanted."""
     effort = max(16, k)
     while effort < items and recall_of(search(slice(len(best)), k, ef_search=effort).ids, best, k) < recall:
         effort *= 2
@@ -221,7 +216,7 @@ def _effort(search: Search, items: int, best: Best, k: int, recall: float) -> di
 
 
 def time_search(search: Search, queries: int, k: int) -> tuple[float, float, list[Sequence[str]]]:
-    """Return queries per second in batches, milliseconds of a query that comes alone, and what batches found.
+    """Return queries per second in batches, milliseconds of a single query, and what batches found.
 
     Each is in processor time and stops after eight seconds; the first few queries, which may compile, are not counted.
     """
@@ -254,6 +249,6 @@ def best_of(items: Embeddings | SparseEmbeddings, queries: Any, with_terms: bool
 
 def recall_of(found: Sequence[Sequence[str]], best: Best, k: int) -> float:
     """Return the mean share of a query's ``k`` exactly best items that are among those found; NaN without any."""
-    pairs = [(set(ids), wanted[:k]) for ids, wanted in zip(found, best, strict=False) if wanted]
-    shares = [len(ids.intersection(wanted)) / len(wanted) for ids, wanted in pairs]
+    pairs = [(set(ids), expected[:k]) for ids, expected in zip(found, best, strict=False) if expected]
+    shares = [len(ids.intersection(expected)) / len(expected) for ids, expected in pairs]
     return sum(shares) / len(shares) if shares else math.nan

@@ -20,11 +20,10 @@ from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import StaticEmbedding, exact_at
 from diptych.sparse.options import SparsifyOptions, sparsify_options
-from diptych.studies.dense import DenseRows, dense_rows, rows_of
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
-from diptych.studies.sources import Source, Subject, cost_of, tell_of
+from diptych.studies.sources import DenseRows, Source, Subject, cost_of, dense_rows, rows_of, tell_of
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _open_embedding = lru_cache(1)(StaticEmbedding.open)
 
 
 class MeasureOptions(Options):
-    """What a user chose about measuring (``--set measure.KEY=VALUE``)."""
+    """Options of measuring (``--set measure.KEY=VALUE``)."""
 
     words: str | None = None  # word vectors or a masked language model, for Semantic@k
 
@@ -55,7 +54,6 @@ class Head:
     sparsifier: Sparsifier
 
     def sparsified(self, split: str) -> SparsifiedCollection:
-        """Return the sparse rows of a split; they are kept in the head's folder."""
         from diptych.sparse.sparsified import sparsify_collection
 
         part = self.dense.collection.split(split)
@@ -64,14 +62,12 @@ class Head:
 
 
 def dense_base(plan: Plan, row: Row) -> DenseRows:
-    """Return the dense rows that a head or a search starts from."""
     base = plan.base_of(row)
     assert base is not None  # or the row is declared wrongly
     return dense_rows(plan, base)
 
 
 def head_of(plan: Plan, row: Row, seed: int = BASE_SEED) -> Head:
-    """Return the head of a row that is there."""
     from diptych.sparse.sparsifier import Sparsifier
 
     folder = plan.target(row, seed)
@@ -211,7 +207,7 @@ def _example(head: Head, rows: SparsifiedCollection, part: Collection, place: in
     image = Bag.of(rows, part, "images", place)
     try:
         picture = str(Thumbnail.of(read_picture(lambda: part.image(place), image.name), _SIDE))
-    except ImageError:  # region features alone, or embeddings of images that are not here
+    except ImageError:  # only region features, or embeddings of images that are not here
         picture = ""
     terms = {
         f"{kind} terms": [[term, is_own] for term, _, is_own in bag.top(head.sparsifier.vocabulary, _TERMS)]

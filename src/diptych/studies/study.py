@@ -1,6 +1,6 @@
 """Studies: the tables and figures of papers, as their files in ``papers/`` declare them.
 
-What such a file holds stands in docs/studies.md, "Adding a study". ``each = { v = [...] }`` makes one row or claim
+docs/explanation/studies.md, "Adding a study", describes such a file. ``each = { v = [...] }`` makes one row or claim
 of every combination; ``{v}`` in its texts is the value.
 """
 
@@ -17,8 +17,7 @@ from typing import Any, Literal, TypeVar, get_args
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.registry import Registry
 from diptych.studies.claims import Claim, combinations
-from diptych.studies.evidence import Evidence
-from diptych.studies.formulas import members
+from diptych.studies.evidence import Evidence, members
 from diptych.studies.published import (
     EvaluatedOn,
     Paper,
@@ -59,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """How all rows of a study are made and measured."""
+    """The way in which all rows of a study are made and measured."""
 
     description: str = ""
     time: str = ""  # of all of it: a few words, and after a semicolon on what, and of what
@@ -84,13 +83,11 @@ class Setting:
         return self.time.partition(";")[0]
 
     def changes_of(self, row: str, dataset: str = "") -> dict[str, Any]:
-        """Return what it changes of a row, on any data and on a dataset."""
         names = row, f"{row}@{dataset.lower()}"
         of_row = [values for pattern, values in self.changes.items() if fnmatch.filter(names, pattern)]
         return {key: value for values in of_row for key, value in values.items()}
 
     def why_not(self, row: str) -> str:
-        """Return why a row cannot be run like this; empty where it can."""
         return next((why for pattern, why in self.left_out.items() if fnmatch.fnmatchcase(row, pattern)), "")
 
 
@@ -124,7 +121,7 @@ class Study:
     measured_by: tuple[str, ...] = ()  # keys of --set measure.KEY
     paths: tuple[str, ...] = ()  # further keys of --set whose values can be files or folders
     # Measured on several collections: evidence has a column ``COLLECTION COLUMN`` for each, and printed numbers
-    # are told apart by who measured them.
+    # are distinguished by who measured them.
     several: bool = False
     of: Literal["collections", "log", "catalogue", "nothing"] = "collections"  # what it is run on
     ours: bool = False  # in no paper
@@ -162,18 +159,17 @@ class Study:
         for name in names:
             if name not in known:
                 raise UnknownNameError(f"row of {self.name}", name, known)
-        wanted = {known[name] for name in names}
-        return [row for row in self.rows if row.name in wanted]
+        chosen = {known[name] for name in names}
+        return [row for row in self.rows if row.name in chosen]
 
     def row_folder(self, row: Row, folder: Path) -> Path:
-        """Return where the runs of a row are: in the study's folder, or in the one beside it that is the row's home."""
+        """Return where the runs of a row are: in the study's folder, or in its home, a folder next to that."""
         if row.home not in ("", self.name):
-            beside = folder if folder.name not in ("", "..") else folder.resolve()
-            folder = beside.parent / row.home
+            base = folder if folder.name not in ("", "..") else folder.resolve()
+            folder = base.parent / row.home
         return folder / "rows" / row.name
 
     def printed(self, row: str, key: str) -> PublishedRow | None:
-        """Return what the paper prints for a row on ``key``; the study's own table goes first."""
         return next((found for table in self.published if (found := table.of(row, key)) is not None), None)
 
     def printed_on(self, dataset: str | None = None) -> list[EvaluatedOn]:
@@ -183,16 +179,15 @@ class Study:
         return [one for one in on if dataset is None or one.dataset == dataset.lower()]
 
     def printed_evidence(self) -> dict[str, Evidence]:
-        """Return what the paper prints: per dataset, or of a study of several collections per who measured."""
         tables, own = self.published, [on for on in self.printed_on() if on.positives == "own"]
         if self.several:
             found = {on.by: printed_by(tables, on.by) for on in own}
-            return {by: replace(one, beside=found) for by, one in found.items()}
+            return {by: replace(one, sources=found) for by, one in found.items()}
         found, every = {}, [on for table in tables for on in table.evaluated_on]
         for on in every:  # with what is printed of the dataset's other splits
             others = [one.key for one in every if one.dataset == on.dataset and one.split != on.split]
             found[on.key] = printed_evidence(tables, on.key, *others)
-        return {on.key: replace(found[on.key], beside=found) for on in own}
+        return {on.key: replace(found[on.key], sources=found) for on in own}
 
 
 _VARIABLE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
@@ -213,14 +208,14 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _declared(kind: type[T], given: Mapping[str, Any]) -> T:
-    """Return a dataclass of what TOML says: lists are tuples, and a value alone may stand for a list of one."""
+    """Return a dataclass of what TOML says: lists are tuples, and one value may stand for a list of one."""
     types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in types:
             raise UnknownNameError(f"key of a {kind.__name__.lower()} of a study", key, sorted(types))
-        is_alone = types[key].startswith("tuple") and not isinstance(value, list)
-        values[key] = (value,) if is_alone else tuple(value) if isinstance(value, list) else value
+        is_single = types[key].startswith("tuple") and not isinstance(value, list)
+        values[key] = (value,) if is_single else tuple(value) if isinstance(value, list) else value
     return kind(**values)
 
 
@@ -326,7 +321,7 @@ def _joined(given: Any) -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """Load ``STUDIES``, all studies paper by paper, when it is first asked for."""
+    """Load ``STUDIES``, all studies paper by paper, on first use."""
     if name != "STUDIES":
         raise AttributeError(name)
     found: Registry[Study] = Registry("study", __name__)  # it holds them itself

@@ -1,4 +1,4 @@
-"""Trainings that are asked for by their recipe: found, resumed or begun, on as many devices as there are."""
+"""Trainings requested by their recipe: found, resumed or begun, on as many devices as there are."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def train(run: Run, collection: Collection, devices: int, features: Path, accele
     words = ["diptych", "train", *map(str, [*start, *how])]
     process = subprocess.Popen(
         [sys.executable, "-m", *words], start_new_session=True
-    )  # told to stop here alone
+    )  # it is stopped only here
     while process.poll() is None:
         if stopping():
             process.send_signal(signal.SIGINT)
@@ -65,5 +65,5 @@ def train(run: Run, collection: Collection, devices: int, features: Path, accele
         recipe.unlink(missing_ok=True)
     check_stop(f"stopped while {run.folder} was training; nothing is lost")
     if process.returncode:
-        fix = f"see what it says above, or run it alone: {shlex.join(words)}"
+        fix = f"see what it says above, or run it by itself: {shlex.join(words)}"
         raise UsageError(f"{run.folder} was not trained (exit code {process.returncode})", fix)

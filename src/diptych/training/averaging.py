@@ -1,6 +1,6 @@
 """Stochastic weight averaging: the mean of the weights at several steps near an epoch's end.
 
-Training goes on from the mean, and validation sees the mean: what paper 000 does in every epoch with
+Training continues from the mean, and validation sees the mean, as in paper 000 in every epoch with
 its InfoNCE rows. The mean's batch-norm statistics are those of no model that was ever run, so they are
 computed anew unless the recipe says not to.
 
@@ -21,7 +21,7 @@ from diptych.training.sections import Averaging
 
 
 def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
-    """The steps of an epoch, counted from 1, after which weights enter the mean."""
+    """Return the steps of an epoch, counted from 1, after which weights enter the mean."""
     spacing = _spacing(steps_per_epoch, averaging)
     if spacing < 1:
         needed = math.ceil(averaging.checkpoints / averaging.share - 1e-9)
@@ -39,7 +39,7 @@ def averaged_steps(steps_per_epoch: int, averaging: Averaging) -> list[int]:
 
 
 def _spacing(steps_per_epoch: int, averaging: Averaging) -> int:
-    """Steps between two weights of the mean; 0 in too short an epoch."""
+    """Return the steps between two weights of the mean; 0 in too short an epoch."""
     if averaging.compat == "published":
         # The published expression, kept as it is: 1 − 0.9 is not 0.1 to a computer.
         return int((1 - (1 - averaging.share)) * steps_per_epoch / averaging.checkpoints)
@@ -82,18 +82,16 @@ class WeightAverage:
             refresh_batch_norm(self._module, passes())
 
     def state(self) -> dict[str, Tensor]:
-        """Return an unfinished mean, for a checkpoint; empty between epochs."""
         return {"count": torch.tensor(self.count), **self.mean} if self.count else {}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Resume with a mean that a checkpoint kept."""
         devices = {name: parameter.device for name, parameter in self._module.named_parameters()}
         self.count = int(state.pop("count", 0))
         self.mean = {name: value.to(devices[name]) for name, value in state.items()}
 
 
 def batch_norms(module: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
-    """Batch norms that follow the batches they see; call it in training mode."""
+    """Return the batch norms that follow the batches they see; call it in training mode."""
     return [
         part
         for part in module.modules()

@@ -26,7 +26,7 @@ from diptych.training.trainee import Reconstructor, Trainee
 # Several processes, one batch: embeddings of all of them, with gradients.
 #
 # Each process encodes its share, gathers everyone's rows and computes the loss of the whole batch. The
-# backward pass sums what all processes want of a row before it goes back to the one that made it; with
+# backward pass sums the gradients of a row in all processes before it returns to the one that made it; with
 # the mean that DDP then takes over processes, parameters get exactly the gradient that one process
 # with the whole batch would compute. (Batch norm and dropout inside the towers still see a share.)
 
@@ -56,25 +56,23 @@ class _Gather(torch.autograd.Function):
 
 
 def gather_rows(rows: Tensor) -> Tensor:
-    """(n, …) rows of this process → rows of all processes in order of rank, with gradients.
+    """Map (n, …) rows of this process → rows of all processes in order of rank, with gradients.
 
     In a single process they are returned as they are.
     """
     if world_size() == 1:
         return rows
-    gathered: Tensor = _Gather.apply(rows)
-    return gathered
+    return _Gather.apply(rows)  # type: ignore[no-any-return]
 
 
 def world_size() -> int:
-    """How many processes share a batch."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return 1
     return distributed.get_world_size()
 
 
 def world_mean(value: Tensor) -> Tensor:
-    """The mean of a tensor over all processes, without gradients; itself in a single process."""
+    """Return the mean of a tensor over all processes, without gradients; itself in a single process."""
     if world_size() == 1:
         return value
     total = value.detach().clone()
@@ -83,7 +81,6 @@ def world_mean(value: Tensor) -> Tensor:
 
 
 def positives_of(image_ids: Tensor, caption_image_ids: Tensor) -> Tensor:
-    """(n_images, n_texts) boolean: which caption describes which image."""
     return image_ids[:, None] == caption_image_ids[None, :]
 
 
@@ -177,7 +174,6 @@ class BatchLoss:
         return Losses(float(loss.detach()), float(world_mean(mean)))
 
     def _seeded(self, part: Loaded, seed: int, number: int) -> tuple[Tensor, Tensor]:
-        """A chunk encoded with the chunk's own dropout, the same both times."""
         torch.manual_seed(seed + 15_485_863 * number)
         return self._encode(part)
 
@@ -195,12 +191,12 @@ class BatchLoss:
         return images, texts
 
     def _reconstructed(self, reconstructor: Reconstructor, texts: Tensor, batch: Loaded) -> Tensor:
-        """The summed losses of a batch's captions; the decoder computes in the towers' precision."""
+        """Return the summed losses of a batch's captions; the decoder computes in the towers' precision."""
         with self._fabric.autocast():
             return reconstructor.losses(texts, batch).sum()
 
     def _contrastive(self, images: Tensor, texts: Tensor, batch: Loaded) -> tuple[Tensor, int]:
-        """The objective's loss over the rows of all processes, and how many captions those are."""
+        """Return the objective's loss over the rows of all processes, and how many captions those are."""
         all_images, all_texts = gather_rows(images.float()), gather_rows(texts.float())
         positives = positives_of(gather_rows(batch.image_ids), gather_rows(batch.caption_image_ids))
         scores = self._similarity(all_images, all_texts)
@@ -212,12 +208,10 @@ class BatchLoss:
 
 
 def _largest(batch: Loaded) -> int:
-    """How many images or captions it has, whichever are more."""
     return max(len(batch.images), len(batch.tokens))
 
 
 def _chunks(batch: Loaded, size: int) -> Iterator[Loaded]:
-    """A batch cut into pieces of at most ``size`` images and ``size`` captions."""
     pieces = -(-_largest(batch) // size)
     for number in range(pieces):
         yield batch.part(number, pieces)

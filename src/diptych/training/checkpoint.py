@@ -25,7 +25,7 @@ _FIX = "the checkpoint is corrupt or of another version: train again in a new fo
 
 @dataclass
 class Place:
-    """Where a training stands.
+    """Progress of a training.
 
     Attributes:
         epoch: epochs that are complete.

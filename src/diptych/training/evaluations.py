@@ -44,7 +44,7 @@ def check_digits(shortcuts: Shortcuts, begun_with: Mapping[str, Any] | None) -> 
     """Refuse images of digits other than those that a run was begun with."""
     if begun_with is None:
         return
-    trained_on, these = (said.get("digits") for said in (begun_with, shortcuts.describe()))
+    trained_on, these = (metadata.get("digits") for metadata in (begun_with, shortcuts.describe()))
     if trained_on != these:
         raise MismatchError(
             f"the run was trained on digits {trained_on}, these are {these}",
@@ -74,7 +74,7 @@ def audit_run(
         run = Run.open(run)
     if not run.best.is_dir():
         raise UsageError(
-            f"{run.folder} has no trained encoder yet", f"go on with: diptych train --resume {run.folder}"
+            f"{run.folder} has no trained encoder yet", f"resume with: diptych train --resume {run.folder}"
         )
     data, recipe = run.recipe.data, run.recipe
     whole = collection_of(data) if collection is None else collection
@@ -120,7 +120,7 @@ def audit_named(sources: Sequence[str], options: AuditOptions) -> Iterator[tuple
 def _audit_folders(sources: Sequence[str], options: AuditOptions) -> dict[str, Path]:
     """Return a name and a folder for every source: in the source itself where it is a folder.
 
-    An audit of a run on other data than its own has a folder of its own beside that on its own.
+    An audit of a run on other data than its own has a folder of its own next to that on its own.
     """
     if twice := [source for number, source in enumerate(sources) if source in sources[:number]]:
         raise UsageError(f"{twice[0]} is given twice", "name each once")
@@ -144,15 +144,17 @@ def count_contributing(
     run: Run | None,
     options: CocosOptions,
     opened: Callable[[], EncodedCollection],
+    loss: Objective | None = None,
 ) -> CocosReport:
     """Count contributing samples over an epoch of batches, drawn as the run drew them where nothing else is given.
 
     Args:
         run: whose embeddings these are; None for an encoder from elsewhere.
         opened: gives the embeddings, when everything else has been checked.
+        loss: counted instead of the one that is named.
     """
     counting = options.epsilon, options.unit, options.compat
-    check_counting(_objective(run, options), *counting)  # before the work, not after it
+    check_counting(loss or _objective(run, options), *counting)  # before the work, not after it
     encoded = opened()
     own = Batches() if run is None else run.recipe.batches
     plan, each = options.plan or own.plan, own.captions_per_image
@@ -172,7 +174,7 @@ def count_contributing(
         encoded.images.rows,
         encoded.texts.rows,
         batches,
-        _objective(run, options, encoded.about["encoder"].get("temperature")),
+        loss or _objective(run, options, encoded.about["encoder"].get("temperature")),
         options.epsilon,
         unit=options.unit,
         compat=options.compat,
@@ -182,7 +184,6 @@ def count_contributing(
 
 
 def _objective(run: Run | None, options: CocosOptions, temperature: float | None = None) -> Objective:
-    """Return the objective that is counted; the run's own, with what it learned, where it is that one."""
     given = parse_values(options.option, "--option")
     if run is not None and options.objective in (None, run.recipe.objective["name"]):
         return trained_objective(run, **given)

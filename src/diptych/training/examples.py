@@ -1,4 +1,4 @@
-"""From a batch's rows to tensors: pictures or cached features, captions, and what they should mean."""
+"""From a batch's rows to tensors: images or cached features, captions, and what they should mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from PIL.Image import Image
 from torch import Tensor
 
 from diptych.analysis.shortcuts import Shortcuts
-from diptych.core.errors import DataError
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, Overlay
@@ -22,8 +21,8 @@ from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.tower import CaptionInputs
 from diptych.training.sections import CaptionAugmentation
 
+# Decoded images that stay in memory, at most.
 _DECODED_BYTES = 256 * 2**20
-"""Decoded images that stay in memory, at most."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Loaded:
     """A batch as tensors.
 
     Attributes:
-        images: (b, 3, size, size) pictures, (b, regions, features) regions, or (b, features) cached
+        images: (b, 3, size, size) images, (b, regions, features) regions, or (b, features) cached
             features.
         tokens, lengths: (c, longest) and (c,), as the caption tower takes them.
         targets: (c, width) latent targets; (c, 0) where there are none.
@@ -47,9 +46,9 @@ class Loaded:
     caption_image_ids: Tensor
 
     def to(self, device: torch.device) -> Loaded:
-        """The same on ``device``; lengths stay, the GRU wants them on the CPU.
+        """Return the same on ``device``; lengths stay, the GRU wants them on the CPU.
 
-        Pictures become channels-last, in which convolutions are faster.
+        Images become channels-last, in which convolutions are faster.
         """
         layout = torch.channels_last if self.images.ndim == 4 else torch.contiguous_format
         return replace(
@@ -60,13 +59,13 @@ class Loaded:
         )
 
     def ids_to(self, device: torch.device) -> Loaded:
-        """Only who describes whom on ``device``."""
+        """Return a copy with only the ids on ``device``."""
         return replace(
             self, image_ids=self.image_ids.to(device), caption_image_ids=self.caption_image_ids.to(device)
         )
 
     def part(self, number: int, pieces: int) -> Loaded:
-        """Piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
+        """Return piece ``number`` of ``pieces``: a share of the images and a share of the captions."""
         images = slice(*(len(self.images) * place // pieces for place in (number, number + 1)))
         captions = slice(*(len(self.tokens) * place // pieces for place in (number, number + 1)))
         return Loaded(
@@ -101,10 +100,6 @@ class Examples:
         shortcuts: Shortcuts | None = None,
         seed: int = 0,
     ) -> None:
-        if features is not None and len(features.rows) != collection.n_images:
-            raise DataError(f"{collection.n_images} images, but features of {len(features.rows)}")
-        if isinstance(targets, np.ndarray) and len(targets) != collection.n_captions:
-            raise DataError(f"{collection.n_captions} captions, but {len(targets)} latent targets")
         self._collection = collection
         self._tower = model.image
         self._captions = captions
@@ -122,11 +117,9 @@ class Examples:
 
     @property
     def cached(self) -> bool:
-        """Whether ``Loaded.images`` are features."""
         return self._features is not None
 
     def load(self, batch: Batch, epoch: int) -> Loaded:
-        """One batch as tensors."""
         endings: list[str] | None = None
         overlays: list[Overlay | None] = [None] * len(batch.images)
         if self._shortcuts is not None:
@@ -187,7 +180,6 @@ class Examples:
         return self._tower.augmented(item, row, self._augmentation, random)
 
     def _item(self, row: int) -> Any:
-        """Return an image; small collections are decoded once, not once per caption and epoch."""
         item: Any = self._decoded.get(row)
         if item is None:
             item = self._collection.item(row)
@@ -201,5 +193,5 @@ class Examples:
 
 
 def _key(*numbers: int, draw: int) -> list[int]:
-    """Return what a random choice is a function of; ``draw``: which of an epoch's, the first unless said."""
+    """Return what a random choice is a function of; ``draw``: which of an epoch's, by default the first."""
     return [*numbers, draw] if draw else [*numbers]

@@ -1,4 +1,4 @@
-"""The encoder that a training goes on with, whole: ours or another library's."""
+"""Fine-tuning: the whole encoder, of this package or of another library, that a training begins with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from diptych.training.recipe import Recipe
 
 
 def open_fine_tune(source: str) -> TrainableEncoder:
-    """The encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
+    """Return the encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
     encoder = DualEncoder.load(source, device="cpu")
     if not isinstance(encoder, TrainableEncoder):
         raise UsageError(
@@ -23,48 +23,48 @@ def open_fine_tune(source: str) -> TrainableEncoder:
 
 
 def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
-    """See that the recipe asks nothing of the encoder that it does not have."""
-    if recipe.make_objective().needs_within and encoder.scoring != "cosine":
-        raise RecipeError(
+    """Refuse a recipe that needs what the encoder does not have."""
+    name, shortcuts, augmentation = recipe.fine_tune, recipe.shortcuts, recipe.augmentation
+    words = isinstance(encoder, TwoTowerEncoder) and isinstance(encoder.source, Vocabulary)
+    regions = encoder.takes == "regions"
+    erasing = 0.0 if augmentation is None else augmentation.erasing
+    if isinstance(encoder, TwoTowerEncoder):
+        check_digits_known(shortcuts, encoder.source, f"fine_tune {name}")
+    for holds, message, fix in (
+        (
+            recipe.make_objective().needs_within and encoder.scoring != "cosine",
             f"objective {recipe.objective['name']!r} scores images with images, which the encoder's similarity "
             f"{encoder.scoring!r} is not made for",
             "choose another objective",
-        )
-    source = encoder.source if isinstance(encoder, TwoTowerEncoder) else None
-    words = isinstance(source, Vocabulary)
-    _check_shortcuts(recipe, encoder)
-    if recipe.caption_augmentation is not None and not words:
-        raise RecipeError(
-            f"caption_augmentation with {recipe.fine_tune}, whose captions are not words of a vocabulary",
+        ),
+        (
+            shortcuts is not None and shortcuts.on_images and regions,
+            f"{name} takes region features, which cannot carry digits",
+            "set shortcuts.setup = 'captions', or fine-tune an encoder of images",
+        ),
+        (
+            recipe.caption_augmentation is not None and not words,
+            f"caption_augmentation with {name}, whose captions are not words of a vocabulary",
             "leave caption_augmentation out",
-        )
-    if recipe.reconstruction is not None and recipe.reconstruction.kind == "input" and not words:
-        raise RecipeError(
-            f"reconstruction.kind 'input' with {recipe.fine_tune}, whose captions are not words of a vocabulary",
+        ),
+        (
+            recipe.reconstruction is not None and recipe.reconstruction.kind == "input" and not words,
+            f"reconstruction.kind 'input' with {name}, whose captions are not words of a vocabulary",
             "use kind = 'latent'",
-        )
-    if recipe.augmentation is None:
-        return
-    if encoder.takes == "regions":
-        raise RecipeError("augmentation with an encoder of region features", "leave augmentation out")
-    if recipe.augmentation.erasing and isinstance(encoder, PretrainedEncoder):
-        raise RecipeError(
-            f"augmentation.erasing {recipe.augmentation.erasing} with another library's preprocessing",
+        ),
+        (
+            augmentation is not None and regions,
+            "augmentation with an encoder of region features",
+            "leave augmentation out",
+        ),
+        (
+            erasing and isinstance(encoder, PretrainedEncoder),
+            f"augmentation.erasing {erasing} with another library's preprocessing",
             "leave it out: a crop and a flip can be had",
-        )
-
-
-def _check_shortcuts(recipe: Recipe, encoder: TrainableEncoder) -> None:
-    """See that both towers can see the digits."""
-    if recipe.shortcuts is None:
-        return
-    if recipe.shortcuts.on_images and encoder.takes == "regions":
-        raise RecipeError(
-            f"{recipe.fine_tune} takes region features, which cannot carry digits",
-            "set shortcuts.setup = 'captions', or fine-tune an encoder of pictures",
-        )
-    if isinstance(encoder, TwoTowerEncoder):
-        check_digits_known(recipe.shortcuts, encoder.source, f"fine_tune {recipe.fine_tune}")
+        ),
+    ):
+        if holds:
+            raise RecipeError(message, fix)
 
 
 def check_digits_known(shortcuts: ShortcutOptions | None, source: CaptionSource, what: str) -> None:

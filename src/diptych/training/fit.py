@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_warm_start(folder: str) -> TwoTowerEncoder:
-    """The encoder of a run folder (its best) or of an encoder folder."""
+    """Return the encoder of a run folder (its best) or of an encoder folder."""
     path = Path(folder)
     for place in (path / "best", path):
         if (place / "diptych.json").is_file():
@@ -73,29 +73,28 @@ def take_weights(model: TwoTowerModel, source: TwoTowerModel) -> list[str]:
         and mine.targets != theirs.targets
     ):
         raise MismatchError(
-            f"the warm start's captions are vectors of {_said(theirs)}, the recipe's are of {_said(mine)}",
+            f"the warm start's captions are vectors of {_described(theirs)}, the recipe's are of {_described(mine)}",
             "give both the same model.text.targets",
         )
-    wanted, given = model.state_dict(), source.state_dict()
-    shared = [name for name in wanted if name in given]
+    expected, given = model.state_dict(), source.state_dict()
+    shared = [name for name in expected if name in given]
     for name in shared:
-        if wanted[name].shape != given[name].shape:
+        if expected[name].shape != given[name].shape:
             raise MismatchError(
                 f"{name} has shape {tuple(given[name].shape)} in the warm start and "
-                f"{tuple(wanted[name].shape)} in the recipe's model",
+                f"{tuple(expected[name].shape)} in the recipe's model",
                 "give both the same widths",
             )
     if not shared:
         raise MismatchError("the warm start and the recipe's model have no weight in common", "check both")
     model.load_state_dict({name: given[name] for name in shared}, strict=False)
-    fresh = [name for name in wanted if name not in given]
-    left = [name for name in given if name not in wanted]
+    fresh = [name for name in expected if name not in given]
+    left = [name for name in given if name not in expected]
     logger.info("warm start: %d tensors taken, %d fresh, %d left out", len(shared), len(fresh), len(left))
     return fresh
 
 
-def _said(text: TargetTowerConfig) -> str:
-    """Its target model in the words of a recipe."""
+def _described(text: TargetTowerConfig) -> str:
     return ", ".join(f"{key} = {value!r}" for key, value in text.targets.model_dump().items())
 
 
@@ -106,11 +105,11 @@ class Beginning(NamedTuple):
     begun_with: dict[str, str]
 
 
-def begin_encoder(run: Run, collection: Collection) -> Beginning:
-    """Return the encoder that a run trains, as it is before the first step."""
+def begin_encoder(run: Run, collection: Collection, encoder: TrainableEncoder | None = None) -> Beginning:
+    """Return the encoder that a run trains, as it is before the first step; ``encoder`` where it is given."""
     recipe = run.recipe
     if recipe.fine_tune is not None:
-        tuned = open_fine_tune(recipe.fine_tune)
+        tuned = open_fine_tune(recipe.fine_tune) if encoder is None else encoder
         check_fine_tune(recipe, tuned)
         begun_with = {"fine_tune": tuned.fingerprint}
         torch.manual_seed(recipe.seed)  # however many draws the library took to open it
@@ -127,7 +126,6 @@ def begin_encoder(run: Run, collection: Collection) -> Beginning:
 
 
 def _caption_source(run: Run, collection: Collection) -> CaptionSource:
-    """What the caption tower reads captions with: a vocabulary, or a sentence encoder."""
     text, data = run.recipe.model.text, run.recipe.data
     if isinstance(text, TargetTowerConfig):
         return _target_model(run, text.targets, collection.split(data.train), "caption_targets")
@@ -137,7 +135,7 @@ def _caption_source(run: Run, collection: Collection) -> CaptionSource:
 
 
 def _target_model(run: Run, options: TargetOptions, train: Collection, name: str) -> TargetModel:
-    """The model that the run began with: what was learned from captions is not learned again on resume."""
+    """Return the model that the run began with: what was learned from captions is not learned again on resume."""
     kept = run.folder / name
     if run.begun and kept.is_dir():
         return open_target_model(kept)
@@ -151,6 +149,7 @@ def fit(
     collection: Collection,
     *,
     objective: Callable[..., Tensor] | None = None,
+    encoder: TrainableEncoder | None = None,
     devices: int = 1,
     accelerator: str = "auto",
     features_root: Path | None = None,
@@ -165,6 +164,7 @@ def fit(
         objective: trained with instead of the recipe's: an :class:`~diptych.objectives.Objective`, or any
             callable that takes scores (n_images, n_texts) and positives, a boolean tensor of that shape, and
             returns a scalar tensor. Parameters of a module are trained with the towers.
+        encoder: fine-tuned instead of opening the one that the recipe names.
         devices: processes that share each batch; the loss is that of the whole batch.
         accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
         features_root: where cached features live; ``features`` in the cache folder when not given.
@@ -173,7 +173,7 @@ def fit(
         Where the training ended.
 
     Raises:
-        Interrupted: a stop was asked for (:func:`diptych.core.context.stop_when`); nothing is lost.
+        Interrupted: a stop was requested (:func:`diptych.core.context.stop_when`); nothing is lost.
         NumericalError: the loss is NaN or infinite.
         MismatchError: the run was begun on other data, from another encoder or with another objective.
         UsageError: another process trains the run, or its backbone cannot be loaded.
@@ -191,7 +191,8 @@ def fit(
     )
     fabric.launch()
     with _threads(run.recipe.threads), run.held() if fabric.is_global_zero else nullcontext():
-        task = prepared_task(fabric, run, collection, objective, features_root or cache_root() / "features")
+        root = features_root or cache_root() / "features"
+        task = prepared_task(fabric, run, collection, objective, root, encoder)
         saving = Saving(steps=run.recipe.checkpoints.every_steps)
         resume = f"resume with: diptych train --resume {run.folder}"
         recover_folder(run.best)
@@ -213,18 +214,22 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _precision(asked: str, accelerator: str) -> str:
-    """Return Fabric's precision; ``auto`` is bfloat16 where the device computes in it."""
-    if asked != "auto":
-        return asked
+def _precision(requested: str, accelerator: str) -> str:
+    if requested != "auto":
+        return requested
     device = torch.device("cpu") if accelerator == "cpu" else pick_device(None)
     return "bf16-mixed" if multiplies_bfloat16(device) else "32-true"
 
 
 def prepared_task(
-    fabric: Any, run: Run, collection: Collection, objective: Callable[..., Tensor] | None, root: Path
+    fabric: Any,
+    run: Run,
+    collection: Collection,
+    objective: Callable[..., Tensor] | None,
+    root: Path,
+    given: TrainableEncoder | None = None,
 ) -> TowerTask:
-    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``root`` of features."""
+    """Put a run's task together and begin the run; arguments as of :func:`fit`, ``given`` is its encoder."""
     recipe = run.recipe
     torch.manual_seed(recipe.seed)
     train = collection.split(recipe.data.train)
@@ -243,7 +248,7 @@ def prepared_task(
         averaged_steps(steps_per_epoch, recipe.averaging)  # refused before features are computed
     # The first process computes features and targets, the others find the stores complete.
     with fabric.rank_zero_first():
-        encoder, begun_with = begin_encoder(run, collection)
+        encoder, begun_with = begin_encoder(run, collection, given)
         encoder.to(fabric.device)
         towers = encoder.towers
         if shortcuts is not None and recipe.fine_tune is not None:
@@ -292,7 +297,6 @@ def prepared_task(
 
 
 def _objective(recipe: Recipe, given: Callable[..., Tensor] | None, encoder: TrainableEncoder) -> Objective:
-    """The objective that was given, or the recipe's."""
     if given is None:
         return recipe.make_objective(encoder.learned_options)
     objective = as_objective(given)
@@ -306,7 +310,6 @@ def _objective(recipe: Recipe, given: Callable[..., Tensor] | None, encoder: Tra
 
 
 def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
-    """The run's shortcuts."""
     recipe = run.recipe
     if recipe.shortcuts is None:
         return None
@@ -318,7 +321,6 @@ def _shortcuts(run: Run, collection: Collection) -> Shortcuts | None:
 
 
 def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) -> CaptionInputs:
-    """Training captions as the caption tower takes them; a sentence encoder's rows come from the disk."""
     if isinstance(encoder, TwoTowerEncoder) and not isinstance(encoder.source, Vocabulary):
         return TargetInputs(targets_of(encoder.source, train.captions, root / "targets"))
     return encoder.towers.text.inputs(train.captions)
@@ -327,7 +329,7 @@ def _caption_inputs(encoder: TrainableEncoder, train: Collection, root: Path) ->
 def _latent_targets(
     run: Run, train: Collection, shortcuts: Shortcuts | None, root: Path
 ) -> np.ndarray | TargetModel | None:
-    """(n_captions, width) targets of the captions as they are written, whatever training adds to them;
+    """Return (n_captions, width) targets of the captions as they are written, whatever training adds to them;
     the model that makes them where they are to be of captions with their shortcuts, as published."""
     section = run.recipe.reconstruction
     if section is None or section.kind != "latent":
@@ -345,9 +347,8 @@ def _reconstructor(
 ) -> Reconstructor | None:
     if recipe.reconstruction is None:
         return None
-    target_width = targets.shape[1] if isinstance(targets, np.ndarray) else None
-    if isinstance(targets, TargetModel):
-        target_width = targets.width
-    source = encoder.source if isinstance(encoder, TwoTowerEncoder) else None
-    words = len(source) if isinstance(source, Vocabulary) else None
-    return Reconstructor(recipe.reconstruction, encoder.width, target_width, words)
+    if targets is not None:
+        target_width = targets.width if isinstance(targets, TargetModel) else targets.shape[1]
+        return Reconstructor(recipe.reconstruction, encoder.width, target_width)
+    words: Any = encoder.source if isinstance(encoder, TwoTowerEncoder) else ()
+    return Reconstructor(recipe.reconstruction, encoder.width, words=len(words))

@@ -36,11 +36,11 @@ from diptych.training.sections import (
     Stage,
 )
 
+# Dotted keys whose values can be files or folders.
 PATHS = (
     *("warm_start", "fine_tune", "shortcuts.digits", "model.image.weights", "model.text.word_vectors"),
     "reconstruction.targets.model",
 )
-"""Dotted keys whose values can be files or folders."""
 
 
 class Recipe(Options):
@@ -50,24 +50,24 @@ class Recipe(Options):
         name: of the run.
         description: one line.
         seed: of everything random.
-        features: cache the frozen backbone's features; without it pictures are read every epoch.
-        augmentation: of pictures in training when features are not cached; none when not given.
+        features: cache the frozen backbone's features; without it images are read every epoch.
+        augmentation: of images in training when features are not cached; none when not given.
         caption_augmentation: of captions in training; none when not given.
-        shortcuts: meaningless numbers on pictures and captions in training, and how; none when not
+        shortcuts: meaningless numbers on images and captions in training, and how; none when not
             given.
         objective: the loss's ``name`` and its options.
-        reconstruction: a decoder beside the objective; none when not given.
+        reconstruction: a decoder next to the objective; none when not given.
         averaging: stochastic weight averaging; none when not given.
         warm_start: a run or an encoder folder whose weights and vocabulary training begins with;
             what it does not have begins fresh.
-        fine_tune: an encoder that training goes on with, whole, instead of a ``model`` of the recipe: a
+        fine_tune: a whole encoder that is trained further, instead of a ``model`` of the recipe: a
             folder of transformers, of open_clip or of this package, or a name such as ``hf:NAME``. A
             stage that does not say what it trains then trains everything, and a learned temperature
             begins as the encoder's.
         precision: Fabric's: ``32-true``, ``bf16-mixed``, ``16-mixed``; ``auto`` is ``bf16-mixed`` where the
             device computes in bfloat16, else ``32-true``, and the run's ``environment.json`` says which.
         threads: that compute a step on the CPU; as many as PyTorch takes when not given. A small network
-            needs the fewest processor seconds with one, and its numbers are then those of any machine.
+            needs the fewest CPU seconds with one, and its numbers are then those of any machine.
     """
 
     name: str = "run"
@@ -94,7 +94,6 @@ class Recipe(Options):
     @model_validator(mode="before")
     @classmethod
     def _all_is_trained(cls, values: Any) -> Any:
-        """Where an encoder is fine-tuned, stages that do not say what they train train everything."""
         if not isinstance(values, dict) or values.get("fine_tune") is None:
             return values
         stages = values.get("stages")
@@ -107,79 +106,100 @@ class Recipe(Options):
         if not isinstance(self.objective.get("name"), str):
             raise ValueError("objective has no name")
         # Now, not after hours of computing features.
-        if self.make_objective().needs_within and self.model.similarity != "cosine":
-            raise ValueError(
-                f"objective {self.objective['name']!r} scores images with images, "
-                f"which similarity {self.model.similarity!r} is not made for: it tells the two sides apart"
-            )
-        if self.model.image.kind == "regions" and (self.augmentation or self.features):
-            raise ValueError("region features are neither augmented nor cached: leave both sections out")
-        shuffled = self.reconstruction is not None and self.reconstruction.targets.shuffled
-        if shuffled and self.shortcuts is not None and self.shortcuts.in_targets:
-            raise ValueError(
-                "targets of captions with their shortcuts cannot be shuffled: leave one of them out"
-            )
-        if self.model.text.kind == "targets":
-            if self.model.text.targets.shuffled:
-                raise ValueError("captions as their own targets cannot be shuffled: leave shuffled out")
-            if self.caption_augmentation is not None:
-                raise ValueError("a caption tower of kind 'targets' reads no words: no caption_augmentation")
-            if self.reconstruction is not None and self.reconstruction.kind == "input":
-                raise ValueError("a caption tower of kind 'targets' reads no words to reconstruct")
-        if self.fine_tune is not None:
-            self._fine_tunes_alone()
-        if self.shortcuts is not None:
-            self._shortcuts_reach_both(self.shortcuts)
-        if self.features is not None:
-            if self.augmentation is not None:
-                raise ValueError("augmentation with cached features does nothing: set features.views instead")
-            if getattr(self.model.image, "compat", "none") == "batch-statistics":
-                raise ValueError("features are cached with running statistics: leave batch-statistics out")
-            for number, stage in enumerate(self.stages, 1):
-                if any(pattern in ("*", "image.*") or "backbone" in pattern for pattern in stage.train):
-                    raise ValueError(f"stage {number} trains the backbone, whose features are cached")
+        for conflicts in (self._fine_tune_conflicts, self._shortcut_conflicts, self._conflicts):
+            if message := next((message for message, holds in conflicts().items() if holds), ""):
+                raise ValueError(message)
         return self
 
-    def _fine_tunes_alone(self) -> None:
-        """See that nothing else says what is trained."""
-        if self.model != ModelConfig():
-            raise ValueError("fine_tune brings its own model: leave the section [model] out")
-        if self.warm_start is not None:
-            raise ValueError("fine_tune and warm_start are two beginnings: leave one of them out")
-        if self.features is not None:
-            raise ValueError("fine_tune trains on pictures, not on cached features: leave [features] out")
+    def _conflicts(self) -> dict[str, Any]:
+        """Return messages, each with whether it applies: options that exclude each other."""
+        image, text, rebuilt = self.model.image, self.model.text, self.reconstruction
+        vectors = text.kind == "targets"
+        unfrozen = [
+            number
+            for number, stage in enumerate(self.stages, 1)
+            if any(pattern in ("*", "image.*") or "backbone" in pattern for pattern in stage.train)
+        ]
+        return {
+            f"objective {self.objective['name']!r} scores images with images, which similarity "
+            f"{self.model.similarity!r} is not made for: it tells the two sides apart": (
+                self.make_objective().needs_within and self.model.similarity != "cosine"
+            ),
+            "region features are neither augmented nor cached: leave both sections out": (
+                image.kind == "regions" and (self.augmentation or self.features)
+            ),
+            "captions as their own targets cannot be shuffled: leave shuffled out": (
+                text.kind == "targets" and text.targets.shuffled
+            ),
+            "a caption tower of kind 'targets' reads no words: no caption_augmentation": (
+                vectors and self.caption_augmentation is not None
+            ),
+            "a caption tower of kind 'targets' reads no words to reconstruct": (
+                vectors and rebuilt is not None and rebuilt.kind == "input"
+            ),
+            "augmentation with cached features does nothing: set features.views instead": (
+                self.features is not None and self.augmentation is not None
+            ),
+            "features are cached with running statistics: leave batch-statistics out": (
+                self.features is not None and getattr(image, "compat", "none") == "batch-statistics"
+            ),
+            f"stage {next(iter(unfrozen), 0)} trains the backbone, whose features are cached": (
+                self.features is not None and unfrozen
+            ),
+        }
 
-    def _shortcuts_reach_both(self, shortcuts: ShortcutOptions) -> None:
-        """See that towers can see the digits."""
-        if shortcuts.on_images and self.fine_tune is None and isinstance(self.model.image, ImageTowerConfig):
-            side = self.model.image.preprocessing.size
+    def _fine_tune_conflicts(self) -> dict[str, Any]:
+        if self.fine_tune is None:
+            return {}
+        return {
+            "fine_tune brings its own model: leave the section [model] out": self.model != ModelConfig(),
+            "fine_tune and warm_start are two beginnings: leave one of them out": self.warm_start is not None,
+            "fine_tune trains on images, not on cached features: leave [features] out": self.features
+            is not None,
+        }
+
+    def _shortcut_conflicts(self) -> dict[str, Any]:
+        """Return messages, each with whether it applies: digits that a tower cannot see."""
+        shortcuts, rebuilt = self.shortcuts, self.reconstruction
+        if shortcuts is None:
+            return {}
+        image, text = self.model.image, self.model.text
+        size = ""
+        if shortcuts.on_images and self.fine_tune is None and isinstance(image, ImageTowerConfig):
+            side = image.preprocessing.size
             try:
                 check_fit(side, side, 1, shortcuts.digit_size)
             except ImageError as error:
-                raise ValueError(f"{error.message}; {error.fix}") from None
-        if shortcuts.on_images and self.features is not None:
-            raise ValueError("cached features cannot see digits on pictures: leave [features] out")
-        if shortcuts.on_images and self.model.image.kind == "regions":
-            raise ValueError(
-                "region features cannot carry digits: only shortcuts.setup = 'captions' can be had"
-            )
-        if shortcuts.on_captions and self.model.text.kind == "targets":
-            raise ValueError("a caption tower of kind 'targets' reads no digits: give one that reads words")
-        text = self.model.text
-        if shortcuts.on_captions and text.kind == "gru" and text.word_dropout:
-            raise ValueError("model.text.word_dropout would drop digits too: [caption_augmentation] does not")
-        words = self.reconstruction is not None and self.reconstruction.kind == "input"
-        if shortcuts.on_captions and words and not shortcuts.in_targets:
-            raise ValueError(
-                "reconstruction.kind = 'input' decodes the words that the tower reads, digits included: "
-                "say so with shortcuts.in_targets = true, or decode latent targets"
-            )
-        latent = self.reconstruction is not None and self.reconstruction.kind == "latent"
-        if shortcuts.in_targets and not (latent or words):
-            raise ValueError("shortcuts.in_targets without a reconstruction does nothing")
+                size = f"{error.message}; {error.fix}"
+        words = rebuilt is not None and rebuilt.kind == "input"
+        return {
+            "targets of captions with their shortcuts cannot be shuffled: leave one of them out": (
+                rebuilt is not None and rebuilt.targets.shuffled and shortcuts.in_targets
+            ),
+            size: size,
+            "cached features cannot see digits on images: leave [features] out": (
+                shortcuts.on_images and self.features is not None
+            ),
+            "region features cannot carry digits: only shortcuts.setup = 'captions' can be had": (
+                shortcuts.on_images and image.kind == "regions"
+            ),
+            "a caption tower of kind 'targets' reads no digits: give one that reads words": (
+                shortcuts.on_captions and text.kind == "targets"
+            ),
+            "model.text.word_dropout would drop digits too: [caption_augmentation] does not": (
+                shortcuts.on_captions and text.kind == "gru" and text.word_dropout
+            ),
+            "reconstruction.kind = 'input' decodes the words that the tower reads, digits included: "
+            "say so with shortcuts.in_targets = true, or decode latent targets": (
+                shortcuts.on_captions and words and not shortcuts.in_targets
+            ),
+            "shortcuts.in_targets without a reconstruction does nothing": (
+                shortcuts.in_targets and rebuilt is None
+            ),
+        }
 
     def make_objective(self, learned: Mapping[str, float] | None = None) -> Objective:
-        """The objective with its options, a new one each time.
+        """Return the objective with its options, a new one each time.
 
         Args:
             learned: where options that are learned start when the recipe does not say.
@@ -197,11 +217,10 @@ class Recipe(Options):
 
     @property
     def epochs(self) -> int:
-        """Of all stages."""
         return sum(stage.epochs for stage in self.stages)
 
     def to_toml(self) -> str:
-        """The recipe as TOML, every value spelled out."""
+        """Return the recipe as TOML, every value spelled out."""
         import tomli_w
 
         # A model of the recipe's own would not be the one that is fine-tuned.
@@ -224,7 +243,7 @@ def _without_none(value: Any) -> Any:
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with the package."""
+    """Return the recipes that come with the package."""
     folder = resources.files("diptych.training") / "recipes"
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
@@ -257,7 +276,7 @@ def load_recipe(source: Path | str, overrides: dict[str, Any] | None = None) -> 
 
 def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) -> Recipe:
     """Read a recipe from TOML text; ``name`` is what errors call it."""
-    with file_errors(name, RecipeError, "see docs/recipes.md for the format", noun="TOML"):
+    with file_errors(name, RecipeError, "see docs/reference/recipes.md for the format", noun="TOML"):
         values = tomllib.loads(text)
     for key, value in (overrides or {}).items():
         override(values, key, value, name)
@@ -287,7 +306,7 @@ def collection_of(data: Data) -> Collection:
     if data.images is None:
         return collection
     splits = np.asarray(collection.splits)
-    train, others = (np.flatnonzero((splits == data.train) == wanted) for wanted in (True, False))
+    train, others = (np.flatnonzero((splits == data.train) == is_train) for is_train in (True, False))
     if data.images > len(train):
         raise UsageError(f"data.images {data.images} of {len(train)} images to train on", "give fewer")
     chosen = np.random.default_rng(0).permutation(train)[: data.images]

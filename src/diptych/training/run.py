@@ -38,7 +38,7 @@ from diptych.training.recipe import Recipe, parse_recipe
 
 
 def trained_objective(run: Run, **options: Any) -> Objective:
-    """The run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
+    """Return the run's own objective, learned options (a temperature, a bias) as of the encoder it keeps."""
     given = run.begun_with.get("objective") if run.begun else None
     if given is not None:
         raise UsageError(
@@ -53,9 +53,9 @@ def trained_objective(run: Run, **options: Any) -> Objective:
         for name, value in known.items()
         if name.startswith("learn_") and value is True
     }
-    wanted = learned - set(options)
-    values = _logged_when_kept(run, wanted) if wanted else {}
-    missing = sorted(wanted - set(values))
+    needed = learned - set(options)
+    values = _logged_when_kept(run, needed) if needed else {}
+    missing = sorted(needed - set(values))
     if missing:
         raise UsageError(
             f"{run.folder} learned a {missing[0]} that its metrics.jsonl does not hold",
@@ -65,7 +65,7 @@ def trained_objective(run: Run, **options: Any) -> Objective:
 
 
 def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
-    """The last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
+    """Return the last values that were logged up to the end of the epoch whose encoder is kept; to the log's end
     before there is one."""
     lines = list(run.metrics())
     # Before its first step a fine-tuning measures the encoder it begins with.
@@ -84,7 +84,7 @@ def _logged_when_kept(run: Run, names: set[str]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TrainingState(Artifact, kind="training", version=2, recreate="train again in a new folder"):
-    """What a training was begun with and what came of it.
+    """Record what a training was begun with and what came of it.
 
     Attributes:
         state: ``running`` or ``finished``.
@@ -100,7 +100,7 @@ class TrainingState(Artifact, kind="training", version=2, recreate="train again 
 
 
 class TrainingFolder:
-    """Where a training is kept; nothing is written before :meth:`begin`."""
+    """Hold the folder of a training; nothing is written before :meth:`begin`."""
 
     MARKER: ClassVar[str] = "training.json"
 
@@ -109,12 +109,10 @@ class TrainingFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether a training was begun here."""
         return (self.folder / self.MARKER).is_file()
 
     @property
     def finished(self) -> bool:
-        """Whether the training came to its end."""
         return self.begun and self._state.state == "finished"
 
     @property
@@ -123,29 +121,26 @@ class TrainingFolder:
 
     @property
     def begun_with(self) -> dict[str, Any]:
-        """What the training was begun with."""
         return self._state.begun_with
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """What the training ended with; empty before."""
         return self._state.numbers
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the state to resume from."""
         return self.folder / "checkpoint"
 
     def check(
-        self, request: Mapping[str, Any], beside: Collection[str] | None = None, *, whole: bool = True
+        self, request: Mapping[str, Any], allowed: Collection[str] | None = None, *, whole: bool = True
     ) -> None:
         """See that a training with ``request`` can begin or be resumed here."""
         if self.begun:
             before = self.begun_with
             self.compare(before if whole else {name: before.get(name) for name in request}, request)
-        elif beside is not None and self.folder.is_dir():
+        elif allowed is not None and self.folder.is_dir():
             there = {path.name for path in self.folder.iterdir() if not path.name.startswith(".")}
-            if not there <= set(beside):
+            if not there <= set(allowed):
                 raise UsageError(
                     f"{self.folder} holds other things (no {self.MARKER})", "give a new or empty folder"
                 )
@@ -216,12 +211,11 @@ class TrainingFolder:
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as they are when they have been written and read."""
     return dict(json.loads(json.dumps(values)))
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Values of nested sections under dotted names."""
+    """Return values of nested sections under dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
@@ -300,10 +294,16 @@ class Run(TrainingFolder):
         super().begin(request)
 
     def describe(self) -> dict[str, Any]:
-        """Return name, state and the numbers of its end."""
         return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
+
+    def __repr__(self) -> str:
+        numbers = (
+            ", ".join(f"{key} {one:g}" for key, one in self.numbers.items()) if self.begun else "not begun"
+        )
+        return (
+            f"<Run {self.folder}: {'finished' if self.finished else 'running'}, {numbers or 'not finished'}>"
+        )
 
     @property
     def best(self) -> Path:
-        """The folder of the best encoder."""
         return self.folder / "best"

@@ -1,4 +1,4 @@
-"""The sections of a recipe: what a person may write under each heading, and what it means."""
+"""The sections of a recipe and their options."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from diptych.core.options import Options
 from diptych.data.batches import PlanName
 from diptych.encoders.targets.contract import TargetOptions
 
+# What a stage trains when it does not say: everything but the backbone.
 DEFAULT_TRAINED = ("image.head.*", "image.projection.*", "text.*", "objective.*", "reconstruction.*")
-"""What a stage trains when it does not say: everything but the backbone."""
 
 
 class Data(Options):
-    """What is trained on.
+    """Options of the training data.
 
     Attributes:
         path: a dataset's folder or file; ``--data`` sets it.
@@ -24,7 +24,7 @@ class Data(Options):
         train, validation, test: split names.
         images: train on so many images of the split, among them those of any smaller number.
         scenes: generate the embedded dataset with these options instead of reading ``path``.
-        skip_bad_images: leave out and count pictures that cannot be read instead of failing.
+        skip_bad_images: leave out and count images that cannot be read instead of failing.
     """
 
     path: str | None = None
@@ -45,7 +45,7 @@ class Data(Options):
 
 
 class Batches(Options):
-    """Which captions and images meet in a batch; see :mod:`diptych.data.batches`.
+    """Options of batches; see :mod:`diptych.data.batches`.
 
     Attributes:
         plan, size, captions_per_image: of the batch plan.
@@ -124,7 +124,7 @@ class Averaging(Options):
     Attributes:
         share: the last part of an epoch from which weights are averaged.
         checkpoints: how many weights are averaged, evenly spaced up to the epoch's last step;
-            training goes on from their mean.
+            training continues from their mean.
         refresh_batch_norm: compute the batch-norm statistics of the mean anew, by one pass over the
             epoch's batches.
         compat: ``published`` averages after the steps that the published code chose, multiples of
@@ -138,7 +138,7 @@ class Averaging(Options):
 
 
 class Optimizer(Options):
-    """How a gradient becomes a step.
+    """Options of the optimizer.
 
     Attributes:
         name: ``adam``, ``adamw`` or ``adamp`` (timm's, Heo et al. 2021).
@@ -147,7 +147,7 @@ class Optimizer(Options):
         betas: of all.
         clip: largest global gradient norm; no clipping when not given.
         accumulate: micro-batches whose gradients are summed for one step. Each is scored against
-            itself alone: a contrastive loss on 4 × 128 is not the loss on 512, it has 127 negatives;
+            only itself: a contrastive loss on 4 × 128 is not the loss on 512, it has 127 negatives;
             ``batches.chunk`` gives the loss on 512.
     """
 
@@ -176,7 +176,7 @@ class Stage(Options):
         step_epochs, decay: of ``step``.
         final: of ``cosine`` and ``linear``.
         warmup: steps over which the learning rate rises linearly from 0.
-        train: patterns of parameter names; ``*`` alone unfreezes everything. By default the
+        train: patterns of parameter names; ``*`` unfreezes everything. By default the
             backbone stays frozen.
         scales: patterns of parameter names and their share of the learning rate, the first that
             fits, e.g. ``{"image.backbone.*" = 0.1}``.

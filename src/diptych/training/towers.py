@@ -1,4 +1,4 @@
-"""Training of a dual encoder's two towers, with an objective and a decoder beside it, in stages."""
+"""Training of a dual encoder's two towers, with an objective and perhaps a decoder, in stages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def learning_rate(stage: Stage, step: int, steps_per_epoch: int) -> float:
 
 
 class Validation:
-    """The validation split, read or cached once, encoded as often as asked."""
+    """The validation split, read or cached once, encoded at every validation."""
 
     def __init__(
         self,
@@ -140,25 +140,20 @@ class TowerTask(TrainingTask):
         self._frozen_backbone = not any(trainee.trains_backbone(stage) for stage in recipe.stages)
 
     def batches(self, epoch: int) -> Sequence[Batch]:
-        """Return the rows of each batch."""
         return self.plan.epoch(epoch)
 
     def load(self, batch: Batch, epoch: int) -> Loaded:
-        """Return this process's share of a batch as tensors."""
         return self.examples.load(batch.shard(self.fabric.global_rank, self.fabric.world_size), epoch)
 
     def first_epoch(self, epoch: int) -> int:
-        """Return the epoch with which its stage began."""
         return self._stages[epoch][0]
 
     def optimizer(self, epoch: int) -> torch.optim.Optimizer:
-        """Freeze and unfreeze as the stage says; return an optimizer of what it trains."""
         _, stage = self._stages[epoch]
         self.trainee.begin(stage)
         return make_optimizer(self.trainee, self.recipe, stage)
 
     def stage_begins(self, module: Any) -> None:
-        """Compute losses through the module as the device strategy wraps it."""
         self._batch_loss = BatchLoss(
             self.fabric,
             module,
@@ -169,29 +164,24 @@ class TowerTask(TrainingTask):
         )
 
     def learning_rate(self, epoch: int, position: int) -> float:
-        """Return the stage's rate."""
         first, stage = self._stages[epoch]
         step = (epoch - first) * self.steps_per_epoch + position
         return learning_rate(stage, step, self.steps_per_epoch)
 
     def gradients(self, batch: MicroBatch) -> Losses:
-        """Return the objective's loss and the reconstruction's."""
         return self._batch_loss(batch.data, batch.share, batch.last, batch.seed)
 
     def total(self, values: Sequence[float]) -> float:
-        """Return both losses together."""
         mean, reconstructor = Losses(*values), self.trainee.reconstruction
         if reconstructor is None:
             return mean.contrastive
         return reconstructor.total(mean.contrastive, mean.reconstruction)
 
     def before_first_step(self, place: Place) -> None:
-        """Measure what is fine-tuned as it is: of a pretrained encoder, zero-shot."""
         if self.recipe.fine_tune is not None:
             self._measure(place)
 
     def after_step(self, place: Place, result: StepResult) -> None:
-        """Log the step, move the multiplier, let the weights enter the average."""
         mean, reconstructor = Losses(*result.values), self.trainee.reconstruction
         logged = {
             "step": place.step,
@@ -207,7 +197,6 @@ class TowerTask(TrainingTask):
         self.average.after_step(place.position)
 
     def after_epoch(self, place: Place) -> None:
-        """Take the weights' average, validate, keep the encoder."""
         self.average.finish(lambda: self._passes(place.epoch - 1))
         checkpoints = self.recipe.checkpoints
         if place.epoch % checkpoints.validate_every and place.epoch < self.epochs:
@@ -218,13 +207,11 @@ class TowerTask(TrainingTask):
             self.encoder.as_trained(self.recipe.name, temperature, bias).save(self.run.best)
 
     def _passes(self, epoch: int) -> Iterator[Callable[[], object]]:
-        """The epoch's batches once more, each as a run of the trainee."""
         for loaded in read_ahead(partial(self.load, epoch=epoch), self.plan.epoch(epoch), self.workers):
             batch = loaded.to(self.fabric.device)
             yield partial(self.trainee, batch.images, batch.tokens, batch.lengths, self.examples.cached)
 
     def _measure(self, place: Place) -> float:
-        """The validation rsum, measured and logged by the first process, known to all."""
         rsum = 0.0
         if self.fabric.is_global_zero:
             values = self.validation.measure()
@@ -233,17 +220,13 @@ class TowerTask(TrainingTask):
         return float(self.fabric.broadcast(rsum))
 
     def note(self, place: Place) -> str:
-        """Return the best validation so far."""
         return f"  best rsum {place.best:.1f}" if place.best_epoch else ""
 
     def state(self) -> Mapping[str, Tensor]:
-        """Return the unfinished average of the weights."""
         return self.average.state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Resume with an unfinished average."""
         self.average.load_state(state)
 
     def saved(self, name: str) -> bool:
-        """Leave a backbone out that no stage trains: the recipe says where it comes from."""
         return not (self._frozen_backbone and name.startswith("image.backbone."))

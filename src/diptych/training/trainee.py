@@ -1,4 +1,4 @@
-"""What is trained: towers, objective and decoder, under the names that stages refer to."""
+"""The trained module: towers, objective and decoder, under the names that stages refer to."""
 
 from __future__ import annotations
 
@@ -28,37 +28,27 @@ if TYPE_CHECKING:
 
 
 class Reconstructor(nn.Module):
-    """Decoder, its loss, and its weight beside the objective.
+    """Decoder, its loss, and its weight next to the objective.
 
     Args:
-        target_width: length of a latent target; None where there are none.
-        words: size of the vocabulary; None where the caption tower takes no words.
+        target_width: length of a latent target, where there are any.
+        words: size of the vocabulary, where the caption tower takes words.
     """
 
-    def __init__(
-        self, options: Reconstruction, width: int, target_width: int | None, words: int | None
-    ) -> None:
+    def __init__(self, options: Reconstruction, width: int, target_width: int = 0, words: int = 0) -> None:
         super().__init__()
         self.options = options
+        self.decoder: LatentTargetDecoder | InputTargetDecoder
         if options.kind == "latent":
-            if target_width is None:
-                raise RecipeError("latent targets are wanted, but there are none", "pass the target width")
-            self.decoder: LatentTargetDecoder | InputTargetDecoder = LatentTargetDecoder(
-                width, target_width, options.hidden
-            )
+            self.decoder = LatentTargetDecoder(width, target_width, options.hidden)
         else:
-            if words is None:
-                raise RecipeError(
-                    "reconstruction.kind 'input' decodes words, and this caption tower takes none",
-                    "use kind = 'latent', or model.text.kind = 'gru'",
-                )
             self.decoder = InputTargetDecoder(words, width, options.word_width)
         self.multiplier: LagrangeMultiplier | None = None
         if options.constraint is not None:
             self.multiplier = LagrangeMultiplier(**options.constraint.model_dump())
 
     def losses(self, rows: Tensor, batch: Loaded) -> Tensor:
-        """(c,) reconstruction loss of each caption, from its (c, width) embedding."""
+        """Return (c,) reconstruction loss of each caption, from its (c, width) embedding."""
         if isinstance(self.decoder, InputTargetDecoder):
             compat = self.options.compat
             return self.decoder.loss(rows, batch.tokens, batch.lengths, compat, reduction="none")
@@ -66,30 +56,28 @@ class Reconstructor(nn.Module):
 
     @property
     def weight(self) -> float:
-        """How much a unit of reconstruction loss adds to the whole: β, or λ / η."""
+        """Return the weight of the reconstruction loss in the whole: β, or λ / η."""
         if self.multiplier is None:
             return self.options.beta
         return self.multiplier.value / self.multiplier.bound
 
     def total(self, contrastive: float, reconstruction: float) -> float:
-        """The whole loss, of two numbers."""
         if self.multiplier is None:
             return contrastive + self.options.beta * reconstruction
         return contrastive + self.multiplier.value * (reconstruction / self.multiplier.bound - 1.0)
 
     def logged(self, reconstruction: float) -> dict[str, float]:
-        """What a step's line in the metrics says, of the weights that the step was made with."""
+        """Return the values of a step's line in the metrics, of the weights that the step was made with."""
         logged = {"reconstruction": reconstruction}
         return logged if self.multiplier is None else {**logged, **self.multiplier.logged()}
 
     def after_step(self, reconstruction: float) -> None:
-        """Let the multiplier climb by this step's reconstruction loss."""
         if self.multiplier is not None:
             self.multiplier.ascend(reconstruction)
 
 
+# How names of word embeddings end: the tower's, a decoder's, other libraries'.
 _WORDS = ("embed.weight", "token_embedding.weight", "word_embeddings.weight")
-"""How names of word embeddings end: the tower's, a decoder's, other libraries'."""
 
 
 class Trainee(nn.Module):
@@ -108,17 +96,17 @@ class Trainee(nn.Module):
         self.reconstruction = reconstruction
 
     def forward(self, images: Tensor, tokens: Tensor, lengths: Tensor, cached: bool) -> tuple[Tensor, Tensor]:
-        """Unit rows of images (b, d) and captions (c, d)."""
+        """Return unit rows of images (b, d) and captions (c, d)."""
         return (self.image.project(images) if cached else self.image(images)), self.text(tokens, lengths)
 
     @torch.no_grad()
     def learned(self, option: str) -> float | None:
-        """The objective's temperature or bias, learned or fixed; None where it has none."""
+        """Return the objective's temperature or bias, learned or fixed; None where it has none."""
         value = getattr(self.objective, option, None)
         return float(value.detach()) if isinstance(value, Tensor) else value
 
     def train(self, mode: bool = True) -> Trainee:
-        """Training mode for what is trained: a frozen batch norm keeps its statistics."""
+        """Set training mode for what is trained: a frozen batch norm keeps its statistics."""
         super().train(mode)
         for part in self.modules():
             if mode and isinstance(part, nn.modules.batchnorm._BatchNorm):
@@ -128,10 +116,9 @@ class Trainee(nn.Module):
         return self
 
     def begin(self, stage: Stage) -> None:
-        """Freeze and unfreeze as the stage says."""
         names = [name for name, _ in self.named_parameters()]
         for pattern in stage.train:
-            # The default names parts that a model need not have; what a person wrote must mean something.
+            # The default names parts that a model need not have; what a user wrote must fit something.
             if pattern not in DEFAULT_TRAINED and not fnmatch.filter(names, pattern):
                 raise RecipeError(
                     f"stage trains {pattern!r}, which fits no parameter",
@@ -143,7 +130,7 @@ class Trainee(nn.Module):
             raise RecipeError(f"stage trains {', '.join(stage.train)}: no parameter at all", "add a pattern")
 
     def trains_backbone(self, stage: Stage) -> bool:
-        """Whether the stage trains any of the backbone; freezes and unfreezes on the way."""
+        """Return whether the stage trains any of the backbone; freezes and unfreezes on the way."""
         self.begin(stage)
         return any(parameter.requires_grad for parameter in self.image.backbone.parameters())
 
@@ -156,7 +143,7 @@ _KINDS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 def make_optimizer(trainee: Trainee, recipe: Recipe, stage: Stage) -> torch.optim.Optimizer:
-    """The recipe's optimizer over what the stage trains, each part with its share of the learning rate."""
+    """Return the recipe's optimizer over what the stage trains, each part with its share of the learning rate."""
     options = recipe.optimizer
     trained = {name: value for name, value in trainee.named_parameters() if value.requires_grad}
     for pattern in stage.scales:

@@ -48,7 +48,7 @@ class MicroBatch(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """What a step gave.
+    """Result of a step.
 
     Attributes:
         losses: of each batch, as the task gave them; the first is minimised.
@@ -66,7 +66,7 @@ class StepResult(NamedTuple):
 
 
 class TrainingTask:
-    """What one training trains; the base class of them all.
+    """Define one training; the base class of them all.
 
     Attributes:
         title: of the progress bar.
@@ -129,9 +129,6 @@ class TrainingTask:
     def total(self, values: Sequence[float]) -> float:
         """Return the loss that is minimised, of the mean losses of a step."""
         return values[0]
-
-    def explain(self, data: Any) -> None:
-        """Raise an error that says why the loss of this batch is not finite, if that can be said."""
 
     def before_first_step(self, place: Place) -> None:
         """Do what comes before the first step of a new training."""
@@ -200,7 +197,6 @@ class Trainer:
         self.total = task.epochs * task.steps_per_epoch
 
     def _start(self) -> Place:
-        """Load the checkpoint where there is one; forget what was logged after it."""
         place = read_place(self.folder.checkpoint)
         if place is not None:
             self.task.load_state(load_weights(self.folder.checkpoint, self.task.module, self.task.saved))
@@ -209,7 +205,6 @@ class Trainer:
         return place or Place()
 
     def train(self) -> Place:
-        """Train to the end."""
         place, task = self.place, self.task
         if place.step == 0:
             task.before_first_step(place)
@@ -263,10 +258,9 @@ class Trainer:
                 task.after_epoch(place)
             if self._due():
                 self._save()
-            self._stop_if_asked()
+            self._stop_if_requested()
 
     def _step(self, loaded: Iterator[Any], parts: int) -> StepResult:
-        """Make one optimizer step over ``parts`` batches."""
         task, place = self.task, self.place
         rate = task.learning_rate(place.epoch, place.position)
         for group in self._optimizer.param_groups:
@@ -283,8 +277,6 @@ class Trainer:
         values: tuple[float, ...] = ()
         if place.step % task.read_every == 0:
             values = tuple(sum(map(float, some)) / parts for some in zip(*losses, strict=True))
-            if not math.isfinite(task.total(values)):
-                task.explain(batch.data)
             self._check_finite(task.total(values))
         norm = math.nan
         if task.clip is not None:
@@ -312,7 +304,6 @@ class Trainer:
         return f"epoch {self.place.epoch + 1}/{self.task.epochs}  loss {mean:.3f}{self.task.note(self.place)}"
 
     def _due(self) -> bool:
-        """Whether a checkpoint is due after the step that was just done."""
         saving, place = self._saving, self.place
         if place.position == 0 and saving.epochs:
             return True
@@ -338,7 +329,7 @@ class Trainer:
         self.fabric.barrier()
         self._saved_at, self._saved_step = time.monotonic(), place.step
 
-    def _stop_if_asked(self) -> None:
+    def _stop_if_requested(self) -> None:
         if not self.fabric.broadcast(stopping()) or self._finished():
             return
         done = f"stopped after step {self.place.step:,} of {self.total:,}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from diptych.data.images import OverlaySource
 from diptych.data.loading import read_ahead
 
 PICTURES = [one for one in choose_perturbations(["pictures"]) if isinstance(one, PicturePerturbation)]
-SIZES = [(1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48), (90, 200)]
 NAMES = ["a", "b", "c", "d"]
 
 
@@ -44,112 +44,85 @@ def perturbed(name, picture, seed=0, **options):
     )
 
 
-@pytest.mark.parametrize("perturbation", PICTURES, ids=lambda one: one.name)
-@pytest.mark.parametrize("size", SIZES)
-def test_pictures_of_every_shape_survive(perturbation, size):
-    for picture in (noise(*size), Image.new("RGB", size), Image.new("RGB", size, "white")):
-        before = picture.tobytes()
+def test_pictures_of_every_shape_survive():
+    for size in ((1, 1), (1, 1000), (1000, 1), (2, 3), (7, 5), (64, 48)):
+        for picture in (noise(*size), Image.new("RGB", size), Image.new("RGB", size, "white")):
+            before = picture.tobytes()
+            for name, severity in product([one.name for one in PICTURES], range(1, 6)):
+                result = perturbed(name, picture, severity=severity)
+                assert result.mode == "RGB"
+                if name == "crop":
+                    assert all(1 <= now <= then for now, then in zip(result.size, size, strict=True))
+                else:
+                    assert result.size == size
+                assert perturbed(name, picture, severity=severity).tobytes() == result.tobytes()
+            assert picture.tobytes() == before
+
+
+def test_a_higher_severity_is_farther_away():
+    clean = np.asarray(smooth()).astype(float)
+    for name in ("blur", "jpeg", "occlusion", "digit-overlay", "brightness"):
+        distances = []
         for severity in range(1, 6):
-            result = perturbed(perturbation.name, picture, severity=severity)
-            assert result.mode == "RGB"
-            if perturbation.name == "crop":
-                assert all(1 <= now <= then for now, then in zip(result.size, size, strict=True))
-            else:
-                assert result.size == size
-            again = perturbed(perturbation.name, picture, severity=severity)
-            assert again.tobytes() == result.tobytes()
-        assert picture.tobytes() == before
+            changed = [perturbed(name, smooth(), seed, severity=severity) for seed in range(20)]
+            distances.append(np.mean([np.abs(np.asarray(one) - clean).mean() for one in changed]))
+        assert distances[0] > 0
+        assert np.all(np.diff(distances) > 0)
 
 
-@pytest.mark.parametrize("name", ["blur", "jpeg", "occlusion", "digit-overlay", "brightness"])
-def test_a_higher_severity_is_farther_away(name):
-    picture = smooth()
-    clean = np.asarray(picture).astype(float)
-
-    def distance(seed, severity):
-        return np.abs(np.asarray(perturbed(name, picture, seed, severity=severity)) - clean).mean()
-
-    distances = [np.mean([distance(seed, severity) for seed in range(20)]) for severity in range(1, 6)]
-    assert distances[0] > 0
-    assert np.all(np.diff(distances) > 0)
-
-
-def test_jpeg_is_the_picture_saved_again():
-    picture = smooth()
-    file = io.BytesIO()
+def test_each_kind_by_hand():
+    picture, file = smooth(), io.BytesIO()
     picture.save(file, "JPEG", quality=15)
     assert perturbed("jpeg", picture).tobytes() == Image.open(file).convert("RGB").tobytes()
     refused(Unchanged, "longer than the 65,500 pixels", perturbed, "jpeg", Image.new("RGB", (65_501, 1)))
     assert perturbed("jpeg", Image.new("RGB", (65_500, 1))).size == (65_500, 1)
-
-
-def test_a_crop_is_a_part_of_the_picture():
-    picture = noise(60, 40)
-    values = np.asarray(picture)
-    places = set()
+    picture, places = noise(60, 40), set()
     for seed in range(30):
         part = np.asarray(perturbed("crop", picture, seed, keep=0.25))
         assert part.shape == (20, 30, 3)
-        found = [
-            (top, left)
-            for top in range(21)
-            for left in range(31)
-            if np.array_equal(values[top : top + 20, left : left + 30], part)
-        ]
-        assert len(found) == 1
-        places |= set(found)
+        windows = np.lib.stride_tricks.sliding_window_view(np.asarray(picture), part.shape)[:, :, 0]
+        (found,) = zip(*np.nonzero((windows == part).all(axis=(2, 3, 4))), strict=True)
+        places.add(found)
     assert len(places) > 20
     assert perturbed("crop", picture, keep=1).tobytes() == picture.tobytes()
-
-
-def test_brightness_multiplies_or_divides():
     picture = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(16, 16)).convert("RGB")
-    values = np.asarray(picture).astype(float)
-    brighter, darker = np.minimum(255, values * 2), values / 2
-    seen = {"brighter": 0, "darker": 0}
+    values, brighter = np.asarray(picture).astype(float), 0
     for seed in range(40):
         result = np.asarray(perturbed("brightness", picture, seed, factor=2)).astype(float)
-        direction = "brighter" if result.mean() > values.mean() else "darker"
-        seen[direction] += 1
-        assert np.abs(result - (brighter if direction == "brighter" else darker)).max() <= 0.5
-    assert min(seen.values()) > 10
+        is_brighter = result.mean() > values.mean()
+        brighter += is_brighter
+        assert np.abs(result - (np.minimum(255, values * 2) if is_brighter else values / 2)).max() <= 0.5
+    assert 10 < brighter < 30
     black = Image.new("RGB", (9, 9))
     assert perturbed("brightness", black).tobytes() == black.tobytes()
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.45])
-def test_an_occlusion_hides_its_share_behind_one_colour(share):
+def test_an_occlusion_hides_its_share_behind_one_colour():
     picture = noise(200, 120)
     values = np.asarray(picture)
-    shapes = set()
-    for seed in range(20):
-        for colour in ("mean", "grey"):
+    colours = {"mean": np.rint(values.mean(axis=(0, 1))), "grey": np.full(3, 128)}
+    for share in (0.05, 0.2, 0.45):
+        shapes = set()
+        for seed, (colour, expected) in product(range(20), colours.items()):
             result = np.asarray(perturbed("occlusion", picture, seed, share=share, colour=colour))
-            expected = np.rint(values.mean(axis=(0, 1))) if colour == "mean" else np.full(3, 128)
             rows, columns = np.nonzero((result != values).any(axis=2))
             box = result[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
             assert np.all(box == expected)
             assert box.shape[0] * box.shape[1] == pytest.approx(share * 200 * 120, rel=0.05)
-        shapes.add(box.shape)
-    assert len(shapes) > 10
+            shapes.add(box.shape)
+        assert len(shapes) > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
+def test_impossible_options_are_refused():
+    for name, options, message in (
         ("blur", {"severity": 0}, "blur: severity: Input should be greater than or equal to 1"),
         ("blur", {"severity": True}, "severity: Input should be a valid integer"),
         ("blur", {"severity": 3, "sigma": 0.5}, "blur: severity 3 and sigma 0.5 are two amounts: give one"),
-        ("blur", {"sigma": 0}, "sigma: Input should be greater than 0"),
         ("blur", {"radius": 1}, "unknown key 'radius'"),
-        ("jpeg", {"quality": 96}, "quality: Input should be less than or equal to 95"),
         ("brightness", {"factor": 1}, "factor: Input should be greater than 1"),
-        ("occlusion", {"colour": "red"}, "colour: Input should be 'mean' or 'grey'"),
         ("digit-overlay", {"size": 0.2}, "size"),
-    ],
-)
-def test_impossible_options_are_refused(name, given, message):
-    refused(UsageError, message, options_of, PERTURBATIONS.get(name), given)
+    ):
+        refused(UsageError, message, options_of, PERTURBATIONS.get(name), options)
 
 
 class Memory:
@@ -187,22 +160,24 @@ def contents(part):
     return [part.source.content(int(row)) for row in part.source_rows]
 
 
-@pytest.mark.parametrize("name", [one.name for one in choose_perturbations(["pictures"])])
-def test_a_picture_is_a_function_of_seed_id_and_options(name):
-    plain, perturbation = collection(), PERTURBATIONS.get(name)
-    view = perturbed_pictures(plain, perturbation, seed=0)
-    for row, id in enumerate(NAMES):
-        expected = perturbation.apply(plain.image(row), Draws(0, name, id), perturbation.options())
-        assert view.image(row).tobytes() == expected.tobytes()
-    # In a split, in another order, in threads: the same picture for the same id.
-    part = perturbed_pictures(plain.split("test"), perturbation, seed=0)
-    assert part.image(1).tobytes() == view.image(2).tobytes() == view.split("test").image(1).tobytes()
-    assert view.subset([3, 1]).image(0).tobytes() == view.image(3).tobytes()
-    ahead = list(read_ahead(view.image, [3, 2, 1, 0], workers=3))
-    assert [picture.tobytes() for picture in ahead] == [view.image(row).tobytes() for row in (3, 2, 1, 0)]
-    if name not in ("blur", "jpeg"):
-        others = [perturbed_pictures(plain, perturbation, seed=seed).image(1).tobytes() for seed in range(9)]
-        assert len(set(others)) > 1
+def test_a_picture_is_a_function_of_seed_id_and_options():
+    for name in [one.name for one in choose_perturbations(["pictures"])]:
+        plain, perturbation = collection(), PERTURBATIONS.get(name)
+        view = perturbed_pictures(plain, perturbation, seed=0)
+        for row, id in enumerate(NAMES):
+            expected = perturbation.apply(plain.image(row), Draws(0, name, id), perturbation.options())
+            assert view.image(row).tobytes() == expected.tobytes()
+        # In a split, in another order, in threads: the same picture for the same id.
+        part = perturbed_pictures(plain.split("test"), perturbation, seed=0)
+        assert part.image(1).tobytes() == view.image(2).tobytes() == view.split("test").image(1).tobytes()
+        assert view.subset([3, 1]).image(0).tobytes() == view.image(3).tobytes()
+        ahead = list(read_ahead(view.image, [3, 2, 1, 0], workers=3))
+        assert [picture.tobytes() for picture in ahead] == [view.image(row).tobytes() for row in (3, 2, 1, 0)]
+        if name not in ("blur", "jpeg"):
+            others = [
+                perturbed_pictures(plain, perturbation, seed=seed).image(1).tobytes() for seed in range(9)
+            ]
+            assert len(set(others)) > 1
 
 
 def test_its_content_says_all_that_it_depends_on():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,13 +26,8 @@ from diptych.analysis.perturbations import (
     perturb_caption,
     perturb_captions,
 )
-from diptych.analysis.perturbations.perturb import (
-    SAME,
-    CaptionList,
-    PerturbOptions,
-    perturb_list,
-)
-from diptych.core.errors import DataError, UnknownNameError, UsageError
+from diptych.analysis.perturbations.perturb import SAME, CaptionList, PerturbOptions, perturb_list
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.data.language import Language
 
 LANGUAGE = everyday()
@@ -84,80 +79,52 @@ def by_name(name, texts, ids=None, seed=0, **given):
     return perturb_captions(TEXTS[name], texts, ids, seed=seed, language=LANGUAGE, **given)
 
 
-def check(outcome, texts):
+def check(name, texts, **given):
     """Every caption is another text, or the same and counted with a reason."""
-    assert all(type(text) is str for text in outcome.texts)
-    assert [
-        text != before for text, before in zip(outcome.texts, texts, strict=True)
-    ] == outcome.changed.tolist()
-    assert sum(outcome.reasons.values()) == len(texts) - outcome.n_changed
-    assert all(reason.strip() == reason and reason for reason in outcome.reasons)
+    outcome = by_name(name, texts, **given)
+    assert all(type(text) is str for text in outcome.texts), name
+    different = [text != before for text, before in zip(outcome.texts, texts, strict=True)]
+    assert different == outcome.changed.tolist(), name
+    assert sum(outcome.reasons.values()) == len(texts) - outcome.n_changed, name
+    assert all(reason.strip() == reason and reason for reason in outcome.reasons), name
+    return outcome
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_awkward_captions_survive(name):
-    texts = [*AWKWARD.values()]
-    check(by_name(name, texts), texts)
-    check(by_name(name, texts, seed=1), texts)
-
-
-@pytest.mark.parametrize("name", TEXTS)
 @settings(max_examples=25)
 @given(texts=st.lists(captions, max_size=4), seed=st.integers(-(2**70), 2**70))
-def test_any_captions_survive(name, texts, seed):
-    check(by_name(name, texts, seed=seed), texts)
-
-
-@pytest.mark.parametrize("name", [one.name for one in TEXTS.values() if one.published is not None])
-def test_awkward_captions_survive_the_published_form(name):
-    pytest.importorskip("nltk")
-    texts = [*AWKWARD.values()]
-    outcome = by_name(name, texts, compat="published", seed=42)
-    check(outcome, texts)
-    assert by_name(name, texts, compat="published", seed=42).texts == outcome.texts
-    assert outcome.compat == "published"
-
-
-@cache
-def of_sentences(name, seed):
-    return tuple(by_name(name, SENTENCES * 6, seed=seed).texts)
+def test_any_captions_survive(texts, seed):
+    for name in TEXTS:
+        check(name, texts, seed=seed)
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_the_seed_and_the_id_decide_and_nothing_else(name):
-    texts = SENTENCES * 6
+def test_every_perturbation(name):
+    """Awkward captions survive, also as published; only seed and id decide; needs and options are checked."""
+    kind, texts = TEXTS[name], SENTENCES * 6
+    check(name, [*AWKWARD.values()])
     ids = [str(row) for row in range(len(texts))]
-    whole = list(of_sentences(name, 0))
-    assert by_name(name, texts).texts == whole
+    found = by_name(name, texts)
+    assert found.n_changed
+    assert by_name(name, texts).texts == found.texts
     order = np.random.default_rng(1).permutation(len(texts)).tolist()
     shuffled = by_name(name, [texts[row] for row in order], [ids[row] for row in order])
-    assert shuffled.texts == [whole[row] for row in order]
+    assert shuffled.texts == [found.texts[row] for row in order]
     for row in (0, 7, 35):
-        assert by_name(name, [texts[row]], [ids[row]]).texts == [whole[row]]
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_something_is_changed_and_what_is_needed_is_declared(name):
-    kind = TEXTS[name]
-    assert by_name(name, SENTENCES * 6).n_changed
-    have = Language(
-        "as declared",
-        LANGUAGE.tagger if "tags" in kind.needs else None,
-        LANGUAGE.wordnet if "wordnet" in kind.needs else None,
-    )
-    ids = [str(row) for row in range(len(SENTENCES))]
-    assert perturb_captions(kind, SENTENCES, ids, language=have).texts == by_name(name, SENTENCES).texts
+        assert by_name(name, [texts[row]], [ids[row]]).texts == [found.texts[row]]
+    tagger, wordnet = (part if what in kind.needs else None for what, part in
+                       (("tags", LANGUAGE.tagger), ("wordnet", LANGUAGE.wordnet)))  # fmt: skip
+    have = Language("as declared", tagger, wordnet)
+    assert perturb_captions(kind, SENTENCES, ids[:6], language=have).texts == by_name(name, SENTENCES).texts
     if kind.needs:
-        refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids)
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_options_are_checked(name):
-    with pytest.raises(UsageError, match=f"{name}: unknown key 'no such option'"):
-        by_name(name, ["a dog"], options={"no such option": 1})
-    for option, field in TEXTS[name].options.model_fields.items():
-        assert TEXTS[name].options(**{option: field.default}) == TEXTS[name].options()
+        refused(UsageError, f"{name} needs a", perturb_captions, kind, SENTENCES, ids[:6])
+    unknown = f"{name}: unknown key 'no such option'"
+    refused(UsageError, unknown, by_name, name, ["a dog"], options={"no such option": 1})
+    for option, field in kind.options.model_fields.items():
+        assert kind.options(**{option: field.default}) == kind.options()
         refused(UsageError, f"{name}: ", by_name, name, ["a dog"], options={option: object()})
+    if kind.published is not None:
+        pytest.importorskip("nltk")
+        assert check(name, [*AWKWARD.values()], compat="published", seed=42).compat == "published"
 
 
 class Times(NoOptions):
@@ -171,16 +138,14 @@ def shout(caption, draws, options):
     return caption.replaced({place: caption.words[place].text.upper() * options.times})
 
 
-SHOUT = TextPerturbation(
-    name="shout",
-    description="a word in capitals",
-    group="typos",
-    source="this test",
-    keeps_meaning=True,
-    options=Times,
-    apply=shout,
-)
+def published_shout(caption, seed, options):
+    return f"{caption.text}{seed}"
 
+
+SHOUT = TextPerturbation(
+    "shout", "a word in capitals", "typos", "this test", True, options=Times, apply=shout
+)
+BOTH = replace(SHOUT, name="both", published=published_shout)
 CAPTIONS = ["a red dog", "A", "", "the cat, the dog"]
 IDS = ["w", "x", "y", "z"]
 
@@ -196,34 +161,48 @@ class ByEnding:
         return [["NN" if word.endswith("g") else "DT" for word in words] for words in sentences]
 
 
-def test_every_caption_is_changed_or_counted():
+def test_every_caption_is_changed_or_counted_and_the_published_form_is_a_choice():
     found = perturb_captions(SHOUT, CAPTIONS, IDS, seed=3)
     assert found.changed.tolist() == [True, False, False, True]
     assert found.texts[1:3] == CAPTIONS[1:3]
     assert found.texts[0].lower() == CAPTIONS[0]
     assert found.reasons == {SAME: 1, "no word": 1}
     assert (found.seed, found.compat, found.options) == (3, "none", {"times": 1})
-
-
-def test_the_published_form_is_a_choice():
-    def published(caption, seed, options):
-        return f"{caption.text}{seed}"
-
-    both = TextPerturbation("both", "", "typos", "", True, apply=shout, published=published)
-    assert perturb_captions(both, CAPTIONS[:1], IDS[:1], compat="published").texts == ["a red dog42"]
-    found = perturb_captions(both, CAPTIONS[:1], IDS[:1], compat="published", seed=1)
-    assert (found.texts, found.compat) == (["a red dog1"], "published")
-    with pytest.raises(UsageError, match="shout has no published form"):
-        perturb_captions(SHOUT, CAPTIONS, IDS, compat="published")
-    refused(UsageError, "compat is 'thesis'", perturb_captions, SHOUT, CAPTIONS, IDS, compat="thesis")
-
-
-def test_what_does_not_fit_together_is_said():
-    refused(DataError, "4 captions, 3 ids", perturb_captions, SHOUT, CAPTIONS, IDS[:3])
-    with pytest.raises(DataError, match="4 captions, 4 ids and 1 tagged"):
-        perturb_captions(SHOUT, CAPTIONS, IDS, tags=[["DT"]])
+    for seed, text in ((None, "a red dog42"), (1, "a red dog1")):
+        found = perturb_captions(BOTH, CAPTIONS[:1], IDS[:1], compat="published", seed=seed)
+        assert (found.texts, found.compat) == ([text], "published")
+    for error, message, ids, options in (
+        (UsageError, "shout has no published form", IDS, {"compat": "published"}),
+        (UsageError, "compat is 'thesis'", IDS, {"compat": "thesis"}),
+        (DataError, "4 captions, 3 ids", IDS[:3], {}),
+        (DataError, "4 captions, 4 ids and 1 tagged", IDS, {"tags": [["DT"]]}),
+    ):
+        refused(error, message, perturb_captions, SHOUT, CAPTIONS, ids, **options)
     with pytest.raises(UnknownNameError, match="unknown group of perturbations 'typo'"):
-        TextPerturbation("x", "", "typo", "", True, apply=shout)
+        replace(SHOUT, group="typo")
+    for caption, name, message in (
+        (Caption("a"), "tags", "without tags"),
+        (Caption("a dog", "x", tags=["DT"]), "tags", "caption 'x' has 2 words and 1 tags: 'a dog'"),
+        (Caption("a dog", "x", tags=["DT"] * 3), "tags", "caption 'x' has 2 words and 3 tags: 'a dog'"),
+        (Caption("a"), "language", "without a language"),
+    ):
+        refused(DiptychError, message, getattr, caption, name)
+
+
+def test_one_caption_by_a_name(tmp_path, monkeypatch):
+    text, name = "Two small dogs run across wet grass", "character-swap"
+    assert perturb_caption(text, name, compat="published") == "Two small dogs run across wet grsas"
+    for id, seed, edits in (("", 0, 1), ("x", 0, 1), ("x", 7, 3)):
+        options = {"edits": edits}
+        expected = perturbed(name, text, ids=[id], seed=seed, options=options).texts[0]
+        assert perturb_caption(text, name, id=id, seed=seed, options=options) == expected
+    assert perturb_caption("🎉", name) == "🎉"
+    refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
+    refused(UsageError, "blur changes images", perturb_caption, text, "blur")
+    pytest.importorskip("nltk")
+    assert perturb_caption("a dog, a pig", _NOUNS, language=Language("t", ByEnding())) == "a pig, a dog"
+    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
+    assert perturb_caption("the dog, the cat", _NOUNS) == "the cat, the dog"
 
 
 def test_perturbations_are_chosen_by_name_group_and_set():
@@ -236,20 +215,7 @@ def test_perturbations_are_chosen_by_name_group_and_set():
         one.name for one in PERTURBATIONS if one.group == "typos"
     ]
     refused(UnknownNameError, "unknown perturbation 'typo'", choose_perturbations, ["typo"])
-    refused(UsageError, "no perturbation was asked for", choose_perturbations, [])
-
-
-def test_one_caption_by_a_name():
-    text = "Two small dogs run across wet grass"
-    expected = "Two small dogs run across wet grsas"
-    assert perturb_caption(text, "character-swap", compat="published") == expected
-    for id, seed, edits in (("", 0, 1), ("x", 0, 1), ("x", 7, 3)):
-        options = {"edits": edits}
-        expected = perturbed("character-swap", text, ids=[id], seed=seed, options=options).texts[0]
-        assert perturb_caption(text, "character-swap", id=id, seed=seed, options=options) == expected
-    assert perturb_caption("🎉", "character-swap") == "🎉"
-    refused(UnknownNameError, "did you mean 'character-swap'", perturb_caption, text, "char-swap")
-    refused(UsageError, "blur changes pictures", perturb_caption, text, "blur")
+    refused(UsageError, "no perturbation was requested", choose_perturbations, [])
 
 
 PETS = CaptionList("pets", ["a dog and a pig", "🎉", "שלום עולם"], ["x", "y", "z"], ["p", "p", "q"])
@@ -282,63 +248,36 @@ def test_files_say_what_became_of_every_caption(tmp_path):
     assert (last["changed"], last["unchanged"]) == (1, {"no two different nouns or adjectives": 2})
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"perturb": ["typing-errors"], "compat": "published"}, "typing-errors has no published form"),
+def test_what_cannot_be_is_said_before_anything_is_done():
+    for options, language, message in (
+        ({"perturb": ["typing-errors"], "compat": "published"}, None, "typing-errors has no published form"),
         (
             {"perturb": ["typos"], "set_": ["negation.edits=2"]},
-            "options of negation, which was not asked for",
+            None,
+            "options of negation, which was not requested",
         ),
-        ({"perturb": ["typos"], "set_": ["typing-errors.rate=2"]}, "rate"),
-        ({"perturb": [_NOUNS]}, "needs a part-of-speech tagger"),
-        ({"perturb": ["thesis"]}, "synonym-adjective needs a WordNet"),
-    ],
-)
-def test_what_cannot_be_is_said_before_anything_is_done(given, message):
-    language = Language("t", ByEnding()) if given["perturb"] == ["thesis"] else None
-    refused(UsageError, message, perturb_list, PETS, PerturbOptions(**given), language)
+        ({"perturb": ["typos"], "set_": ["typing-errors.rate=2"]}, None, "rate"),
+        ({"perturb": [_NOUNS]}, None, "needs a part-of-speech tagger"),
+        ({"perturb": ["thesis"]}, Language("t", ByEnding()), "synonym-adjective needs a WordNet"),
+    ):
+        refused(UsageError, message, perturb_list, PETS, PerturbOptions(**options), language)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
+def test_captions_of_lines(tmp_path):
+    file = tmp_path / "pets.txt"
+    for content, expected in (
         (b"", []),
         (b"\n", [""]),
         (b"\na dog\n\n", ["", "a dog", ""]),
         (b"a dog\n\ncat", ["a dog", "", "cat"]),
         (b"\xef\xbb\xbfa dog\r\ncat\r\n", ["a dog", "cat"]),
         ("a\u2028b\n".encode(), ["a\u2028b"]),
-    ],
-)
-def test_captions_of_lines(tmp_path, content, expected):
-    file = tmp_path / "pets.txt"
-    file.write_bytes(content)
-    read = CaptionList.of_lines(file)
-    assert list(read.captions) == expected
-    assert list(read.ids) == [str(number) for number in range(1, len(expected) + 1)]
-    assert (read.name, read.images) == ("pets", None)
-
-
-def test_lines_that_cannot_be_read(tmp_path):
+    ):
+        file.write_bytes(content)
+        read = CaptionList.of_lines(file)
+        assert list(read.captions) == expected
+        assert list(read.ids) == [str(number) for number in range(1, len(expected) + 1)]
+        assert (read.name, read.images) == ("pets", None)
+    file.write_bytes(b"caf\xe9 au lait")
+    refused(DataError, "is not UTF-8 text", CaptionList.of_lines, file)
     refused(DataError, "no.txt does not exist", CaptionList.of_lines, tmp_path / "no.txt")
-    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 au lait")
-    refused(DataError, "is not UTF-8 text", CaptionList.of_lines, tmp_path / "latin.txt")
-
-
-def test_what_is_not_declared_is_not_there():
-    with pytest.raises(UsageError, match="without tags"):
-        _ = Caption("a").tags
-    for tags in (["DT"], ["DT"] * 3):
-        with pytest.raises(DataError, match=rf"caption 'x' has 2 words and {len(tags)} tags: 'a dog'"):
-            _ = Caption("a dog", "x", tags=tags).tags
-    with pytest.raises(UsageError, match="without a language"):
-        _ = Caption("a").language
-
-
-def test_one_caption_takes_the_language_that_is_given_or_found(tmp_path, monkeypatch):
-    pytest.importorskip("nltk")
-    name = "shuffle-nouns-and-adjectives"
-    assert perturb_caption("a dog, a pig", name, language=Language("t", ByEnding())) == "a pig, a dog"
-    monkeypatch.setenv("NLTK_DATA", str(write_tagger(tmp_path / "data")))
-    assert perturb_caption("the dog, the cat", name) == "the cat, the dog"

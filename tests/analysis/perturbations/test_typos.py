@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import string
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from edit_distance import edit_distance
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from perturbing import perturbed
 
@@ -27,7 +26,7 @@ from diptych.analysis.perturbations.english import (
     plural,
     singular,
 )
-from diptych.analysis.perturbations.kinds.typos import CONFUSIONS, KEYBOARDS, letters_of, neighbours
+from diptych.analysis.perturbations.kinds.typos import CONFUSIONS, KEYBOARDS, neighbours
 from diptych.analysis.perturbations.kinds.word_order import published_shuffle
 from diptych.analysis.perturbations.published import published_slip, spacy_like_tokens
 from diptych.core.errors import UsageError
@@ -42,52 +41,45 @@ texts = st.text(
 )
 NO_KIND = {"substitution": 0, "omission": 0, "insertion": 0, "transposition": 0}
 TEXT = "several brown horses graze beside wooden fences"  # 41 letters, 7 first ones
-changed_letters = partial(perturbed, "letter-change")
 
 
-def letters(text):
-    return [letter.text for word in words_of(text) for letter in letters_of(word)]
-
-
-SEEN = {"qwerty": "gftyhvb sawedzx qwa pol 546", "azerty": "azqé mlpù", "qwertz": "ztugh ölpüä"}
-
-
-def test_neighbours_seen_on_the_keyboards():
-    for name, seen in SEEN.items():
+def test_neighbours_on_the_keyboards():
+    for name, seen in (
+        ("qwerty", "gftyhvb sawedzx qwa pol 546"),
+        ("azerty", "azqé mlpù"),
+        ("qwertz", "ztugh ölpüä"),
+    ):
         for key, *others in seen.split():
             assert set(neighbours(name)[key]) == set(others)
     assert not {"ж", "é"} & neighbours("qwerty").keys()
+    for near in map(neighbours, KEYBOARDS):  # touching is mutual and of one kind
+        assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
+        for character, others in near.items():
+            assert len({*others, character}) == len(others) + 1 > 1
+            for other in others:
+                assert character in near[other]
+                assert other.isalpha() == character.isalpha()
 
 
-@pytest.mark.parametrize("name", list(KEYBOARDS))
-def test_touching_is_mutual_and_of_one_kind(name):
-    near = neighbours(name)
-    assert set("abcdefghijklmnopqrstuvwxyz0123456789") <= set(near)
-    for character, others in near.items():
-        assert len({*others, character}) == len(others) + 1 > 1
-        for other in others:
-            assert character in near[other]
-            assert other.isalpha() == character.isalpha()
-
-
-@pytest.mark.parametrize("name", SLIPS)
+@settings(max_examples=50)
 @given(text=texts)
-def test_a_changed_caption_is_one_edit_away(name, text):
-    done = perturbed(name, text)
-    if not done.changed[0]:
-        assert done.texts == [text]
-        assert sum(done.reasons.values()) == 1
-        return
-    after = done.texts[0]
-    if text.isascii():
-        # Case is of the place: letters in each other's place are an exchange but for case.
-        assert edit_distance(text.lower(), after.lower()) == 1
-    assert len(after.split()) == len(text.split())
+def test_a_changed_caption_is_one_edit_away(text):
+    for name in SLIPS:
+        done = perturbed(name, text)
+        if not done.changed[0]:
+            assert done.texts == [text]
+            assert sum(done.reasons.values()) == 1
+            continue
+        if text.isascii():  # case is of the place: letters in each other's place are an exchange but for case
+            assert edit_distance(text.lower(), done.texts[0].lower()) == 1
+        assert len(done.texts[0].split()) == len(text.split())
+    misread = perturbed("recognition-errors", text, options={"rate": 0.5}).texts[0]
+    table = set("".join(CONFUSIONS).replace(" ", ""))  # blanks and what is not in the table stay
+    assert [one for one in misread if one not in table] == [one for one in text if one not in table]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
+def test_every_place_is_reached_evenly():
+    for name, text, expected in [
         ("character-swap", "aab", {"aba"}),
         ("character-swap", "Ab a1", {"Ba a1", "Ab 1a"}),
         ("character-swap", "cafe\u0301", {"acfe\u0301", "cfae\u0301", "cae\u0301f"}),
@@ -98,19 +90,19 @@ def test_a_changed_caption_is_one_edit_away(name, text):
         ("extra-character", "é M!", {"é NM!", "é MN!", "é JM!", "é MJ!", "é KM!", "é MK!"}),
         ("nearby-character", "é q", {"é w", "é a"}),
         ("nearby-character", "5", {"4", "6"}),
-    ],
-)
-def test_every_place_is_reached_evenly(name, text, expected):
-    n = 600
-    done = perturbed(name, *[text] * n)
-    counts = Counter(done.texts)
-    assert set(counts) == expected
-    assert all(abs(count - n / len(expected)) < 5 * (n / len(expected)) ** 0.5 for count in counts.values())
+    ]:
+        n = 600
+        done = perturbed(name, *[text] * n)
+        counts = Counter(done.texts)
+        assert set(counts) == expected
+        assert all(
+            abs(count - n / len(expected)) < 5 * (n / len(expected)) ** 0.5 for count in counts.values()
+        )
 
 
 def test_about_one_word_of_ten_gets_another_letter():
     text = "Big dogs run over green grass"
-    done = changed_letters(*[text] * 500)
+    done = perturbed("letter-change", *[text] * 500)
     hit = 0
     for after in done.texts:
         for before, word in zip(text.split(), after.split(), strict=True):
@@ -121,64 +113,42 @@ def test_about_one_word_of_ten_gets_another_letter():
     assert 0.07 < hit / 3000 < 0.13
     assert done.reasons == {"no word was drawn": 500 - done.n_changed}
     for text in ("", "кот 12 🎉"):
-        assert changed_letters(text, options={"rate": 1.0}).reasons == {"no letter a–z": 1}
+        assert perturbed("letter-change", text, options={"rate": 1.0}).reasons == {"no letter a–z": 1}
     text = "a dog's café"
-    done = changed_letters(text, options={"rate": 1})
+    done = perturbed("letter-change", text, options={"rate": 1})
     assert all(one != other for one, other in zip(text.split(), done.texts[0].split(), strict=True))
 
 
-def mistyped(captions, **options):
-    return perturbed("typing-errors", *captions, options=options)
+def test_typing_and_recognition_errors():
+    """As many errors per letter as the rate says, of the kinds in their shares; a word keeps a letter; shapes."""
 
+    def errors(kind, text, times, **options):
+        return perturbed(kind, *[text] * times, options=options)
 
-def test_as_many_errors_per_letter_as_the_rate_says():
-    n = 2000
-    done = mistyped([TEXT] * n)
-    errors = sum(edit_distance(TEXT, after) for after in done.texts if after != TEXT)
-    assert errors / (41 * n) == pytest.approx(0.0117, rel=0.08)
-    assert done.reasons["no error was drawn"] > n / 3
-
-
-def test_the_kinds_have_their_shares():
-    done = mistyped([TEXT] * 4000, rate=0.005)
+    done = errors("typing-errors", TEXT, 2000)
+    total = sum(edit_distance(TEXT, after) for after in done.texts if after != TEXT)
+    assert total / (41 * 2000) == pytest.approx(0.0117, rel=0.08)
+    assert done.reasons["no error was drawn"] > 2000 / 3
+    done = errors("typing-errors", TEXT, 4000, rate=0.005)
     one = [after for after in done.texts if after != TEXT and edit_distance(TEXT, after) == 1]
-    shorter = sum(len(after) < len(TEXT) for after in one)
-    longer = sum(len(after) > len(TEXT) for after in one)
-    exchanged = sum(sorted(after) == sorted(TEXT) for after in one)
-    total = 1.65 + 0.80 + 0.67 + 0.165
-    for count, weight in ((shorter, 0.80), (longer, 0.67), (exchanged, 0.165)):
-        assert count / len(one) == pytest.approx(weight / total, abs=0.03)
-
-
-def test_a_word_keeps_a_letter_however_many_are_hit():
-    options = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
-    after = {text for text in mistyped(["ab,cd"] * 200, **options).texts}
+    for count, weight in (
+        (sum(len(after) < len(TEXT) for after in one), 0.80),
+        (sum(len(after) > len(TEXT) for after in one), 0.67),
+        (sum(sorted(after) == sorted(TEXT) for after in one), 0.165),
+    ):
+        assert count / len(one) == pytest.approx(weight / (1.65 + 0.80 + 0.67 + 0.165), abs=0.03)
+    omit = NO_KIND | {"omission": 1.0, "first_letter": 1.0, "rate": 0.5}
+    after = {*errors("typing-errors", "ab,cd", 200, **omit).texts}
     assert after == {"ab,cd", "a,cd", "b,cd", "ab,c", "ab,d", "a,c", "a,d", "b,c", "b,d"}
-
-
-def misread(captions, **options):
-    return perturbed("recognition-errors", *captions, options=options)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("m", {"rn", "nn"}),
-        ("rn", {"m"}),
-        ("0", {"O", "o"}),
-        ("5", {"S"}),
-        ("vv", {"w", "yy", "yw", "wy", "ww"}),
-    ],
-)
-def test_what_shapes_are_read_for(text, expected):
-    assert set(misread([text] * 300, rate=1.0).texts) == expected
-
-
-@given(st.text(max_size=40))
-def test_blanks_and_what_is_not_in_the_table_stay(text):
-    after = misread([text], rate=0.5).texts[0]
-    table = set("".join(CONFUSIONS).replace(" ", ""))
-    assert [one for one in after if one not in table] == [one for one in text if one not in table]
+    shapes = {
+        "m": {"rn", "nn"},
+        "rn": {"m"},
+        "0": {"O", "o"},
+        "5": {"S"},
+        "vv": {"w", "yy", "yw", "wy", "ww"},
+    }
+    for text, expected in shapes.items():
+        assert {*errors("recognition-errors", text, 300, rate=1.0).texts} == expected
 
 
 A = (
@@ -262,14 +232,21 @@ CASES: list[tuple[str, dict[Span, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "changes", "after"), CASES)
-def test_words_are_replaced_and_articles_follow(text, changes, after):
-    assert rewritten(Caption(text), changes) == after
+def test_words_are_replaced_and_articles_follow():
+    for text, changes, after in CASES:
+        assert rewritten(Caption(text), changes) == after
 
 
 FOLDER = Path(__file__).parents[2] / "golden"
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "typos_distraction.json").read_text(encoding="utf-8"))
 SHUFFLED = json.loads((FOLDER / "aro_shuffles.json").read_text(encoding="utf-8"))["cases"]
+SHUFFLES = {
+    "shuffle_nouns_and_adj": "shuffle-nouns-and-adjectives",
+    "shuffle_allbut_nouns_and_adj": "shuffle-all-but-nouns-and-adjectives",
+    "shuffle_all_words": "shuffle-all-words",
+    "shuffle_within_trigrams": "shuffle-within-trigrams",
+    "shuffle_trigrams": "shuffle-trigrams",
+}
 NAMES = {
     "char_swap": "character-swap",
     "missing_char": "missing-character",
@@ -281,42 +258,34 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", list(NAMES))
-def test_what_the_published_code_gave(name):
+def test_what_the_published_code_gave():
     captions = GOLDEN["captions"]
-    done = perturbed(NAMES[name], *captions, compat="published")
-    assert done.seed == 42
-    for caption, expected, text in zip(captions, GOLDEN["out"][name], done.texts, strict=True):
-        assert text == (caption if expected.startswith("!!") else expected)
+    for printed, name in NAMES.items():
+        done = perturbed(name, *captions, compat="published")
+        assert done.seed == 42
+        for caption, expected, text in zip(captions, GOLDEN["out"][printed], done.texts, strict=True):
+            assert text == (caption if expected.startswith("!!") else expected)
+    # Every key has the neighbours that the package gives it: the fingerprints are of what typo 0.1.7 gave for
+    # ``StrErrer(character, seed=seed).nearby_char().result``.
+    for name, expected, there in (
+        ("nearby-character", "efa756b92454e2bb", "10"),
+        ("extra-character", "e88931a3708ad06f", "109"),
+    ):
+        keys = string.ascii_letters + string.digits
+        made = [published_slip(name, one, seed) for seed in range(100) for one in keys]
+        assert fingerprint(made) == expected
+        assert there in made
+    for case in SHUFFLED:
+        for printed, name in SHUFFLES.items():
+            assert published_shuffle(name, case["tokens"], case["tags"], case["seed"]) == case[printed]
+    options = "compat=published with options \\(edits=2\\)"
+    with pytest.raises(UsageError, match=options):
+        perturbed("character-swap", "a dog", compat="published", options={"edits": 2})
+    assert perturbed("character-swap", "a dog", compat="published", options={"edits": 1}).n_changed == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [("nearby-character", "efa756b92454e2bb"), ("extra-character", "e88931a3708ad06f")]
-)
-def test_every_key_has_the_neighbours_that_the_package_gives_it(name, given):
-    """The fingerprints are of what typo 0.1.7 gave: ``StrErrer(character, seed=seed).nearby_char().result``."""
-    characters = string.ascii_letters + string.digits
-    made = [published_slip(name, one, seed) for seed in range(100) for one in characters]
-    assert fingerprint(made) == given
-    assert ("10" if name == "nearby-character" else "109") in made
-
-
-@pytest.mark.parametrize("case", SHUFFLED, ids=lambda case: f"{len(case['tokens'])}-{case['seed']}")
-def test_what_the_published_functions_gave(case):
-    tokens, tags, seed = case["tokens"], case["tags"], case["seed"]
-    for printed, name in {
-        "shuffle_nouns_and_adj": "shuffle-nouns-and-adjectives",
-        "shuffle_allbut_nouns_and_adj": "shuffle-all-but-nouns-and-adjectives",
-        "shuffle_all_words": "shuffle-all-words",
-        "shuffle_within_trigrams": "shuffle-within-trigrams",
-        "shuffle_trigrams": "shuffle-trigrams",
-    }.items():
-        assert published_shuffle(name, tokens, tags, seed) == case[printed]
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "tags"),
-    [
+def test_spacys_are_stood_in_for():
+    for text, tokens, tags in [
         ("A red dog.", ["A", "red", "dog", "."], ["T0", "T1", "T2", "."]),
         ("men's T-shirt", ["men", "'s", "T", "-", "shirt"], ["T0", "'s", "T1", "-", "T1"]),
         ("black-and-white", ["black", "-", "and", "-", "white"], ["T0", "-", "T0", "-", "T0"]),
@@ -324,15 +293,6 @@ def test_what_the_published_functions_gave(case):
         ("n't 's o'clock", ["n't", "'", "s", "o'clock"], ["T0", "'", "T1", "T2"]),
         ("", [], []),
         ("כלב 🐕 12", ["כלב", "🐕", "12"], ["T0", "🐕", "T1"]),
-    ],
-)
-def test_spacys_are_stood_in_for(text, tokens, tags):
-    caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
-    assert spacy_like_tokens(caption) == (tokens, tags)
-
-
-def test_the_published_code_had_no_options():
-    with pytest.raises(UsageError, match="compat=published with options \\(edits=2\\)"):
-        perturbed("character-swap", "a dog", compat="published", options={"edits": 2})
-    same = perturbed("character-swap", "a dog", compat="published", options={"edits": 1})
-    assert same.n_changed == 1
+    ]:
+        caption = Caption(text, tags=[f"T{place}" for place in range(len(words_of(text)))])
+        assert spacy_like_tokens(caption) == (tokens, tags)

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
-from itertools import permutations
+from itertools import permutations, product
 
 import perturbing
 import pytest
 from everyday_language import everyday, tagged
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from perturbing import perturbed, perturbed_tagged, text_perturbation, untagged
+from perturbing import perturbed, perturbed_tagged, text_perturbation
 
-from diptych.analysis.perturbations import Caption
-from diptych.analysis.perturbations.phrases import noun_phrases
 from diptych.data.language import words_of
 
 LANGUAGE = everyday()
-synonym = partial(perturbed, "synonym-noun", language=LANGUAGE)
 
 
 def replaced(name, *captions, **options):
     return perturbed(name, *captions, options=options, language=LANGUAGE)
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after"),
-    [
+def test_a_synonym_of_the_usual_sense_in_its_form():
+    for name, before, after in [
         ("noun", "A dog runs.", "A domestic dog runs."),
         ("noun", "Dogs run.", "Domestic dogs run."),
         ("noun", "an orchid", "an orchidaceous plant"),
@@ -44,62 +39,48 @@ def replaced(name, *captions, **options):
         ("adjective", "the largest hat", "the biggest hat"),
         ("adjective", "an old hat", "an aged hat"),
         ("adjective", "a happy dog", "a felicitous dog"),
-    ],
-)
-def test_a_synonym_of_the_usual_sense_in_its_form(name, before, after):
-    assert replaced(f"synonym-{name}", before).texts == [after]
+    ]:
+        assert replaced(f"synonym-{name}", before).texts == [after]
 
 
-def test_what_has_no_synonym_is_counted():
-    outcome = synonym("the street", "zorgl", "is", "a hot dog")
+def test_what_has_no_synonym_k_of_them_more_senses_and_any_synonym():
+    outcome = replaced("synonym-noun", "the street", "zorgl", "is", "a hot dog")
     assert outcome.texts == ["the street", "zorgl", "is", "a frank"]
     assert outcome.reasons == {"no noun that is known": 2, "no noun with a synonym": 1}
-
-
-def test_k_of_them_more_senses_and_any_synonym():
     text = "a dog and a man, a street"
     assert replaced("synonym-noun", text, k=5).texts == ["a domestic dog and an adult male, a street"]
-    captions = ["a dog"] * 60
-    found = {*replaced("synonym-noun", *captions, senses=2, choice="any").texts}
+    found = {*replaced("synonym-noun", *["a dog"] * 60, senses=2, choice="any").texts}
     assert found == {"a domestic dog", "a frump"}
-    assert {*replaced("synonym-noun", *["a man with glasses"] * 60, choice="any").texts} == {
-        "an adult male with glasses",
-        "a man with spectacles",
-        "a man with specs",
-    }
+    found = {*replaced("synonym-noun", *["a man with glasses"] * 60, choice="any").texts}
+    assert found == {"an adult male with glasses", "a man with spectacles", "a man with specs"}
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after"),
-    [
-        # the first noun with a synonym, however it is written, and nothing is inflected
-        ("synonym-noun", "A street dog and a man.", "A street domestic dog and a man ."),
-        ("synonym-noun", "Two dogs, three men", "Two dog , three men"),
-        ("synonym-noun", "An orchid", "An orchidaceous plant"),
-        ("synonym-noun", "the man's hat", "the adult male 's hat"),
-        # all parts of speech, as pierced became pierce
-        ("synonym-adjective", "a pierced dog", "a pierce dog"),
-        # where no word is replaced, tokens are joined all the same
-        ("synonym-noun", "the street, red.", "the street , red ."),
-        ("synonym-adjective", "", ""),
-    ],
-)
-def test_as_published(name, before, after):
+class WithTwoWordsMore:
+    name = fingerprint = "with two words more"
+
+    def tag(self, sentences):
+        tags, known = {"pierced": "JJ", "'s": "POS"}, LANGUAGE.need_tagger("this test").tag(sentences)
+        pairs = [zip(*pair, strict=True) for pair in zip(sentences, known, strict=True)]
+        return [[tags.get(token, tag) for token, tag in pair] for pair in pairs]
+
+
+def test_as_published():
     pytest.importorskip("nltk")
-    tags = {"pierced": "JJ", "'s": "POS"}
-
-    class Tagger:
-        name = fingerprint = "with two words more"
-
-        def tag(self, sentences):
-            known = LANGUAGE.need_tagger("this test").tag(sentences)
-            return [
-                [tags.get(token, tag) for token, tag in zip(*pair, strict=True)]
-                for pair in zip(sentences, known, strict=True)
-            ]
-
-    language = type(LANGUAGE)("x", Tagger(), LANGUAGE.wordnet)
-    assert perturbed(name, before, compat="published", language=language).texts == [after]
+    language = type(LANGUAGE)("x", WithTwoWordsMore(), LANGUAGE.wordnet)
+    for name, before, after in (
+        # the first noun with a synonym, however it is written, and nothing is inflected
+        ("noun", "A street dog and a man.", "A street domestic dog and a man ."),
+        ("noun", "Two dogs, three men", "Two dog , three men"),
+        ("noun", "An orchid", "An orchidaceous plant"),
+        ("noun", "the man's hat", "the adult male 's hat"),
+        # all parts of speech, as pierced became pierce
+        ("adjective", "a pierced dog", "a pierce dog"),
+        # where no word is replaced, tokens are joined all the same
+        ("noun", "the street, red.", "the street , red ."),
+        ("adjective", "", ""),
+    ):
+        done = perturbed(f"synonym-{name}", before, compat="published", language=language)
+        assert done.texts == [after]
 
 
 def test_a_thing_becomes_what_it_is_a_kind_of():
@@ -127,9 +108,8 @@ def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for():
     assert not text_perturbation("hyponym-noun").keeps_meaning
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_the_caption_ends_as_it_did():
+    for text, expected in [
         ("A dog runs.", "A dog runs and true is true."),
         ("A dog runs", "A dog runs and true is true"),
         ("A dog runs .", "A dog runs and true is true ."),
@@ -138,27 +118,9 @@ def test_a_thing_becomes_a_kind_of_it_but_no_person_unless_asked_for():
         ('He says "hi."', 'He says "hi." and true is true'),
         ("一只狗。", "一只狗 and true is true。"),
         ("🎉", "🎉 and true is true"),
-    ],
-)
-def test_the_caption_ends_as_it_did(text, expected):
-    done = perturbed("distraction-true", text)
-    assert (done.texts, done.reasons) == ([expected], {})
-
-
-NO_WAY = "no number that can surely be changed"
-
-
-def caption(tagged):
-    text, tags = untagged(tagged)
-    return Caption(text, tags=tags)
-
-
-def phrases(tagged):
-    given = caption(tagged)
-    return [
-        " ".join(word.text for word in given.words[phrase.start : phrase.head + 1]) + "+" * phrase.plural
-        for phrase in noun_phrases(given, given.tags)
-    ]
+    ]:
+        done = perturbed("distraction-true", text)
+        assert (done.texts, done.reasons) == ([expected], {})
 
 
 def swapped(*captions, **options):
@@ -166,9 +128,8 @@ def swapped(*captions, **options):
     return perturbed("attribute-swap", *captions, options=options, tags=tags)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
+def test_attributes_of_one_kind_change_places():
+    for before, after in [
         ("A red ball and a blue hat.", "A blue ball and a red hat."),
         ("Red ball on blue hat", "Blue ball on red hat"),
         ("an orange cat in a black hat", "a black cat in an orange hat"),
@@ -176,36 +137,24 @@ def swapped(*captions, **options):
         ("a red wooden table, a blue car", "a blue wooden table, a red car"),
         ("a man in red and a woman in blue", "a man in blue and a woman in red"),
         ("a blue tennis player in red hats", "a red tennis player in blue hats"),
-    ],
-)
-def test_attributes_of_one_kind_change_places(before, after):
-    assert swapped(before).texts == [after]
-
-
-@pytest.mark.parametrize(
-    "caption",
-    [
+    ]:
+        assert swapped(before).texts == [after]
+    for text in (
         "a black and white dog",  # of one noun
-        "a red ball and a blue ball",  # the same said
+        "a red ball and a blue ball",  # the caption again
         "a red ball and a red hat",
         "a red ball and a large hat",  # a colour and a size
         "a small ball and a little hat",  # the same in other words
         "a white dog with a black and white ball",  # a noun would be white twice
-    ],
-)
-def test_nothing_to_exchange(caption):
-    assert swapped(caption).reasons == {"no two different attributes of one kind with different nouns": 1}
-
-
-def test_every_pair_may_be_drawn():
+    ):
+        assert swapped(text).reasons == {"no two different attributes of one kind with different nouns": 1}
     drawn = Counter(swapped(*["a red dog, a blue cat, a black hat"] * 300).texts)
     assert len(drawn) == 3
-    assert min(drawn.values()) > 60
+    assert min(drawn.values()) > 60  # every pair may be drawn
 
 
-@pytest.mark.parametrize(
-    ("tagged", "after"),
-    [
+def test_what_is_said_is_denied():
+    for caption, after in [
         ("A/DT dog/NN is/VBZ running/VBG", "A dog is not running"),
         ("Dogs/NNS were/VBD seen/VBN", "Dogs were not seen"),
         ("A/DT dog/NN runs/VBZ home/NN", "A dog does not run home"),
@@ -225,27 +174,18 @@ def test_every_pair_may_be_drawn():
         ("Dog/NNP playing/VBG", "No dog playing"),
         ("London/NNP Bridge/NNP", "No London Bridge"),
         ("his/PRP$ dog/NN with/IN a/DT ball/NN", "his dog with no ball"),
-    ],
-)
-def test_what_is_said_is_denied(tagged, after):
-    assert perturbed_tagged("negation", tagged).texts == [after]
-
-
-@pytest.mark.parametrize(
-    ("reason", "captions"),
-    [
+    ]:
+        assert perturbed_tagged("negation", caption).texts == [after]
+    for reason, captions in (
         ("it is negated already", "No/DT dog/NN|A/DT dog/NN isn't/VBZ red/JJ|a/DT man/NN without/IN hat/NN"),
         ("neither a verb nor a noun that can be negated", "|running/VBG|his/PRP$ dog/NN|near/IN Paris/NNP"),
-    ],
-)
-def test_what_is_not_denied(reason, captions):
-    for one in captions.split("|"):
-        assert perturbed_tagged("negation", one).reasons == {reason: 1}
+    ):
+        for one in captions.split("|"):
+            assert perturbed_tagged("negation", one).reasons == {reason: 1}
 
 
-@pytest.mark.parametrize(
-    ("tagged", "after"),
-    [
+def test_another_number_and_what_agrees_with_it():
+    for caption, after in [
         ("Two/CD dogs/NNS run/VBP", {"Three dogs run"}),
         ("the/DT five/CD dogs/NNS", {"the four dogs", "the six dogs"}),
         ("five/CD dogs/NNS", {"four dogs", "six dogs"}),
@@ -269,24 +209,19 @@ def test_what_is_not_denied(reason, captions):
             {"two dogs in a hat are red", "a dog in two hats is red"},
         ),
         ("a/DT man/NN and/CC a/DT boy/NN sit/VBP", {"two men and a boy sit", "a man and two boys sit"}),
-    ],
-)
-def test_another_number_and_what_agrees_with_it(tagged, after):
-    assert {*perturbed_tagged("number-change", tagged, 60).texts} == after
-
-
-NOT_SURE = (
-    "the/DT dog/NN|his/PRP$ dogs/NNS|a/DT lot/NN|in/IN shorts/NNS|"
-    "A/DT dog/NN wags/VBZ its/PRP$ tail/NN|A/DT dog/NN who/WP is/VBZ red/JJ|"
-    "A/DT dog/NN runs/VBZ and/CC jumps/VBZ|this/DT is/VBZ a/DT dog/NN|"
-    "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ|Racing/VBG greyhounds/NNS|"
-    "pool/NN of/IN balls/NNS|the/DT boy/NN runs/NNS|1000/CD dogs/NNS|02/CD dogs/NNS|two/CD|"
-)
-
-
-@pytest.mark.parametrize("tagged", NOT_SURE.split("|"))
-def test_what_is_not_sure_is_left_alone(tagged):
-    assert perturbed_tagged("number-change", tagged).reasons == {NO_WAY: 1}
+    ]:
+        assert {*perturbed_tagged("number-change", caption, 60).texts} == after
+    not_sure = (
+        "the/DT dog/NN|his/PRP$ dogs/NNS|a/DT lot/NN|in/IN shorts/NNS|"
+        "A/DT dog/NN wags/VBZ its/PRP$ tail/NN|A/DT dog/NN who/WP is/VBZ red/JJ|"
+        "A/DT dog/NN runs/VBZ and/CC jumps/VBZ|this/DT is/VBZ a/DT dog/NN|"
+        "Water/NN is/VBZ seen/VBN while/IN a/DT dog/NN runs/VBZ|Racing/VBG greyhounds/NNS|"
+        "pool/NN of/IN balls/NNS|the/DT boy/NN runs/NNS|1000/CD dogs/NNS|02/CD dogs/NNS|two/CD|"
+    )
+    for caption in not_sure.split("|"):
+        assert perturbed_tagged("number-change", caption).reasons == {
+            "no number that can surely be changed": 1
+        }
 
 
 SHUFFLES = (
@@ -313,78 +248,69 @@ def words(text):
     return [word.text for word in words_of(text)]
 
 
-@pytest.mark.parametrize("name", SHUFFLES)
+@settings(max_examples=60)
 @given(text=captions)
-def test_words_are_kept_and_marks_stay(name, text):
-    after = shuffled(name, [text]).texts[0]
-    assert Counter(words(after)) == Counter(words(text))
-    marks = [token.text for token in words_of(text, marks=True)]
-    turned = [token.text for token in words_of(after, marks=True)]
-    assert [token for token in turned if token not in WORDS] == [
-        token for token in marks if token not in WORDS
-    ]
-
-
-def trigrams(of):
-    return [of[start : start + 3] for start in range(0, len(of), 3)]
+def test_words_are_kept_and_marks_stay(text):
+    for name in SHUFFLES:
+        after = shuffled(name, [text]).texts[0]
+        assert Counter(words(after)) == Counter(words(text))
+        marks = [token.text for token in words_of(text, marks=True)]
+        turned = [token.text for token in words_of(after, marks=True)]
+        assert [token for token in turned if token not in WORDS] == [
+            token for token in marks if token not in WORDS
+        ]
 
 
 def arrangements(name, of):
     """Every order of words that the name allows, by listing them."""
+    places = range(len(of))
+    parts = [places[start : start + 3] for start in places[::3]]
     if name == "shuffle-trigrams":
-        return {tuple(word for part in parts for word in part) for parts in permutations(trigrams(of))}
-    nouns = [place for place, word in enumerate(of) if TAGS.get(word, "").startswith("NN")]
-    adjectives = [place for place, word in enumerate(of) if TAGS.get(word, "").startswith("JJ")]
+        return {tuple(of[place] for part in order for place in part) for order in permutations(parts)}
+    nouns, adjectives = (
+        [place for place in places if TAGS.get(of[place], "").startswith(tag)] for tag in ("NN", "JJ")
+    )
     groups = {
         "shuffle-nouns-and-adjectives": [nouns, adjectives],
-        "shuffle-all-words": [list(range(len(of)))],
-        "shuffle-all-but-nouns-and-adjectives": [
-            [place for place in range(len(of)) if place not in nouns + adjectives]
-        ],
-        "shuffle-within-trigrams": [
-            list(range(start, min(start + 3, len(of)))) for start in range(0, len(of), 3)
-        ],
+        "shuffle-all-words": [places],
+        "shuffle-all-but-nouns-and-adjectives": [[one for one in places if one not in nouns + adjectives]],
+        "shuffle-within-trigrams": parts,
     }[name]
-    found = {tuple(of)}
-    for group in groups:
-        grown = set()
-        for base in found:
-            for order in permutations(group):
-                result = list(base)
-                for to, come in zip(group, order, strict=True):
-                    result[to] = base[come]
-                grown.add(tuple(result))
-        found = grown
+    found = set()
+    for orders in product(*map(permutations, groups)):
+        result = list(of)
+        for group, order in zip(groups, orders, strict=True):
+            for to, come in zip(group, order, strict=True):
+                result[to] = of[come]
+        found.add(tuple(result))
     return found
 
 
-@pytest.mark.parametrize("name", SHUFFLES)
+@settings(max_examples=60)
 @given(chosen=st.lists(st.sampled_from(["dog", "man", "red", "old", "a", "in"]), max_size=6))
-def test_another_text_whenever_there_is_one(name, chosen):
-    possible = arrangements(name, chosen) - {tuple(chosen)}
-    done = shuffled(name, [" ".join(chosen)])
-    if possible:
-        assert done.changed[0]
-        assert tuple(done.texts[0].split()) in possible
-    else:
-        assert not done.changed[0]
-        assert len(done.reasons) == 1
-        assert next(iter(done.reasons)).startswith("no ")
+def test_another_text_whenever_there_is_one(chosen):
+    for name in SHUFFLES:
+        possible = arrangements(name, chosen) - {tuple(chosen)}
+        done = shuffled(name, [" ".join(chosen)])
+        if possible:
+            assert done.changed[0]
+            assert tuple(done.texts[0].split()) in possible
+        else:
+            assert not done.changed[0]
+            assert len(done.reasons) == 1
+            assert next(iter(done.reasons)).startswith("no ")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_every_other_arrangement_is_as_likely():
+    for name, text in [
         ("shuffle-nouns-and-adjectives", "red dog old man"),
         ("shuffle-all-words", "a red dog a"),
         ("shuffle-all-but-nouns-and-adjectives", "the red a dog in"),
         ("shuffle-within-trigrams", "a red dog the man"),
         ("shuffle-trigrams", "a red dog the old man in Paris"),
-    ],
-)
-def test_every_other_arrangement_is_as_likely(name, text):
-    possible = arrangements(name, text.split()) - {tuple(text.split())}
-    n = 300 * len(possible)
-    counts = Counter(tuple(after.split()) for after in shuffled(name, [text] * n).texts)
-    assert set(counts) == possible
-    assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())
+    ]:
+        possible = arrangements(name, text.split()) - {tuple(text.split())}
+        n = 300 * len(possible)
+        counts = Counter(tuple(after.split()) for after in shuffled(name, [text] * n).texts)
+        assert set(counts) == possible
+        assert all(abs(count - 300) < 5 * 300**0.5 for count in counts.values())

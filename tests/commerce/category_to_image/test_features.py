@@ -60,9 +60,12 @@ def encoded(encoder: ImageEncoder, *images: Image.Image) -> np.ndarray:
     return encoder.encode_prepared(prepared, names)
 
 
-@pytest.mark.parametrize("kind", ["grid", "backbone", "dual"])
-def test_every_image_encoder(kind: str, weights: Path, clip: Path) -> None:
-    source = {"grid": "grid", "backbone": BACKBONE, "dual": str(clip)}[kind]
+def test_every_image_encoder(weights: Path, clip: Path) -> None:
+    for kind, source in {"grid": "grid", "backbone": BACKBONE, "dual": str(clip)}.items():
+        check_encoder(kind, source, weights)
+
+
+def check_encoder(kind: str, source: str, weights: Path) -> None:
     encoder = open_image_encoder(source, {"weights": str(weights)} if kind == "backbone" else None)
     rows = encoded(encoder, *(noise(seed=seed) for seed in range(3)))
     assert rows.dtype == np.float32
@@ -93,9 +96,8 @@ def test_a_backbone_gives_the_networks_own_features(weights: Path) -> None:
 TEXTS = ["red dress", "red ring", "blue dress", "blue coat", "green coat", "grey belt", "a grey ring", "red"]
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
-    [
+def test_encoders_that_cannot_be_opened(tmp_path: Path) -> None:
+    cases: list[tuple[str, Any, str]] = [
         (BACKBONE, {"size": "large"}, "image options of backbone:test_resnet: size: "),
         (BACKBONE, {"sice": 32}, "sice"),
         (BACKBONE, {"mean": [0.5, 0.5]}, r"mean\.2: "),
@@ -111,14 +113,13 @@ TEXTS = ["red dress", "red ring", "blue dress", "blue coat", "green coat", "grey
         ("lsa:0", TEXTS, "lsa of width '0'"),
         ("lsa", ["red"], "width"),
         ("nowhere", TEXTS, "neither a folder nor a name"),
-    ],
-)
-def test_encoders_that_cannot_be_opened(source: str, options: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
-        if isinstance(options, dict):
-            open_image_encoder(source, options)
-        else:
-            open_text_encoder(source, options, root=tmp_path)
+    ]
+    for source, options, message in cases:
+        with pytest.raises(UsageError, match=message):
+            if isinstance(options, dict):
+                open_image_encoder(source, options)
+            else:
+                open_text_encoder(source, options, root=tmp_path)
 
 
 def slowly(pixels: np.ndarray) -> np.ndarray:
@@ -156,12 +157,12 @@ def test_the_grid_against_a_slow_one() -> None:
     np.testing.assert_allclose(row, slowly(pixels), atol=1e-6)
 
 
-@pytest.mark.parametrize("margin", [(0, 0, 0, 0), (10, 10, 10, 10), (0, 40, 7, 3), (64, 0, 64, 0)])
-def test_white_margins_do_not_matter(margin: tuple[int, int, int, int]) -> None:
+def test_white_margins_do_not_matter() -> None:
     ring = np.full((64, 64, 3), (200, 30, 30), dtype=np.uint8)
     ring[16:48, 16:48] = 255
-    framed = ImageOps.expand(Image.fromarray(ring), margin, (252, 255, 250))
-    np.testing.assert_allclose(describe_grid(framed), describe_grid(Image.fromarray(ring)), atol=1e-6)
+    for margin in ((0, 0, 0, 0), (10, 10, 10, 10), (0, 40, 7, 3), (64, 0, 64, 0)):
+        framed = ImageOps.expand(Image.fromarray(ring), margin, (252, 255, 250))
+        np.testing.assert_allclose(describe_grid(framed), describe_grid(Image.fromarray(ring)), atol=1e-6)
 
 
 def test_lsa_is_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,10 +274,6 @@ class Shades:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def stored(encoder: Any, *given: Any) -> tuple[np.ndarray, np.ndarray]:
-    return image_rows(encoder, *given)
-
-
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     monkeypatch.setattr("diptych.commerce.category_to_image.images._BATCH", 2)
@@ -286,8 +283,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
 def test_an_image_is_encoded_once_whatever_catalogue_it_is_in(mine: Catalogue, tmp_path: Path) -> None:
     first, second, third = Shades(), Shades(), Shades()
     train, back = mine.split("train"), mine.subset(np.arange(24)[::-1])
-    stored(first, train, tmp_path)
-    rows, pictured = stored(second, mine, tmp_path)
+    image_rows(first, train, tmp_path)
+    rows, pictured = image_rows(second, mine, tmp_path)
     assert isinstance(rows, np.memmap)
     for product, row in enumerate(mine.picture_rows.tolist()):
         mean = np.zeros(3)
@@ -296,7 +293,7 @@ def test_an_image_is_encoded_once_whatever_catalogue_it_is_in(mine: Catalogue, t
         np.testing.assert_allclose(rows[product], mean / max(np.linalg.norm(mean), 1e-9), atol=1e-6)
     assert np.flatnonzero(~pictured).tolist() == [mine.ids.index(NO_PICTURE)]
     assert sorted(first.seen + second.seen) == sorted(set(mine.ids) - {NO_PICTURE})
-    assert np.array_equal(stored(third, back, tmp_path)[0], rows[::-1])
+    assert np.array_equal(image_rows(third, back, tmp_path)[0], rows[::-1])
     assert third.seen == []
 
 
@@ -305,11 +302,11 @@ def test_images_that_are_missing_or_cannot_be_read(
 ) -> None:
     regions = type("Regions", (Shades,), {"takes": "regions"})
     with pytest.raises(MismatchError, match="takes regions, tiny holds pictures"):
-        stored(regions(), mine, tmp_path)
+        image_rows(regions(), mine, tmp_path)
     some, pictures = mine.subset(np.flatnonzero(mine.pictured)), tmp_path / "pictures"
     (pictures / "p06.png").unlink()
     (pictures / "p07.png").write_bytes((pictures / "p07.png").read_bytes()[:60])
-    rows, pictured = stored(Shades(), some, tmp_path)
+    rows, pictured = image_rows(Shades(), some, tmp_path)
     missing = [some.ids.index(name) for name in ("p06", "p07")]
     assert np.flatnonzero(~pictured).tolist() == missing
     assert not rows[missing].any()

@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,12 @@ def by_log(*shares: float) -> np.ndarray:
     return np.log(np.array(shares, dtype=np.float32))[None]
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("against", ["level", "siblings"])
-def test_a_paths_probability_is_the_product_of_what_its_levels_say(weight: float, against: str) -> None:
+def test_a_paths_probability_is_the_product_of_what_its_levels_say() -> None:
+    for weight, against in product((0.0, 0.5, 1.0), ("level", "siblings")):
+        check_logits(weight, against)
+
+
+def check_logits(weight: float, against: str) -> None:
     scores = np.random.default_rng(0).standard_normal((3, len(TREE)))
     filler = Filler(TREE, CANDIDATES, EYE, 0.5, weight, against)  # type: ignore[arg-type]
     key = {node: TREE.depth[node] if against == "level" else TREE.parent[node] for node in range(len(TREE))}
@@ -81,9 +85,8 @@ def test_the_temperature_that_was_planted_is_found(shop: Catalogue) -> None:
     labels = (chances.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1)
     nothing = {"titles": [""] * 4000, "attributes": [()] * 4000, "picture_rows": np.full(4000, -1)}
     ids, splits = [f"p{row}" for row in range(4000)], ["val"] * 4000
-    catalogue = replace(
-        shop, ids=ids, tree=tree, place_start=np.arange(4001), places=labels, splits=splits, **nothing
-    )
+    places = {"place_start": np.arange(4001), "places": labels}
+    catalogue = replace(shop, ids=ids, tree=tree, splits=splits, **places, **nothing)
     filler = Filler(tree, np.arange(5), np.eye(5, dtype=np.float32))
     filler, found = calibrate(filler, scores, catalogue)
     # A root's own soft-max and that of its level are one: T and w share what there is to find.
@@ -179,8 +182,12 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("name", ["filled.csv", "filled.jsonl"])
-def test_what_is_written(tmp_path: Path, name: str) -> None:
+def test_what_is_written(tmp_path: Path) -> None:
+    for name in ("filled.csv", "filled.jsonl"):
+        check_written(tmp_path, name)
+
+
+def check_written(tmp_path: Path, name: str) -> None:
     written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
     assert (written["products"], written["review"]) == (2, 1)
     tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
@@ -194,7 +201,6 @@ def test_what_is_written(tmp_path: Path, name: str) -> None:
     if name.endswith(".jsonl"):
         (line,) = (tmp_path / name).read_text("utf-8").splitlines()
         assert json.loads(line) == ODD
-        assert json.loads(line)["levels"][1] == {"name": "Y, Z", "confidence": 0.75, "code": "8"}
     summary = json.loads((tmp_path / "filled.summary.json").read_text())
     assert summary["counts"] == {"agrees": 1, "disagrees": 1}
     assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}

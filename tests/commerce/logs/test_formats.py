@@ -175,22 +175,18 @@ def test_formats_are_recognised_or_the_columns_are_said(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("time", "options", "known", "says"),
-    [
+def test_a_log_without_a_zone_says_what_was_assumed(tmp_path: Path) -> None:
+    cases: Any = [
         ("2019-10-01 10:00", {}, True, "1 events have times without a zone, read as UTC"),
         ("2019-10-01", {}, True, "1 events have times without a zone, read as UTC"),
         ("2019-10-01 10:00", {"times_in": "Asia/Tokyo"}, True, ""),
         ("2019-10-01T10:00:00Z", {}, False, "the shop's zone is not known"),
         ("2019-10-01 10:00:00+0200", {}, False, "the shop's zone is not known"),
         ("1569924000", {"zone": "Asia/Tokyo"}, True, ""),
-    ],
-)
-def test_a_log_without_a_zone_says_what_was_assumed(
-    time: str, options: dict[str, str], known: bool, says: str, tmp_path: Path
-) -> None:
-    (tmp_path / "log.csv").write_text(f"time,client\n{time},a\n")
-    log = ingest(tmp_path / "log.csv", tmp_path / "log", **options)
-    assert log.hours_known == known
-    notes = [note for note in log.about["notes"] if "zone" in note]
-    assert notes[0].startswith(says) if says else not notes
+    ]
+    for time, options, known, says in cases:
+        (tmp_path / "log.csv").write_text(f"time,client\n{time},a\n")
+        log = ingest(tmp_path / "log.csv", tmp_path / "log", **options)
+        assert log.hours_known == known
+        notes = [note for note in log.about["notes"] if "zone" in note]
+        assert notes[0].startswith(says) if says else not notes

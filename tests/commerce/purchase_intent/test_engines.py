@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from diptych.commerce.logs.database import mebibytes
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 
 
@@ -29,9 +29,8 @@ def test_reads_holds_and_writes(file: Path) -> None:
         table = engine.read([file, file])
         assert table.columns == ("name", "n")  # no column made of the folder's name
         with engine.held(table.filter(table.n > 1).order_by(["n", "name"])) as held:
-            assert engine.to_arrow(held).to_pylist() == 2 * [{"name": "a", "n": 2}] + 2 * [
-                {"name": None, "n": 3}
-            ]
+            expected = [{"name": "a", "n": 2}] * 2 + [{"name": None, "n": 3}] * 2
+            assert engine.to_arrow(held).to_pylist() == expected
             written = file.with_name("it's [2].parquet")
             engine.write(held.order_by("n").limit(1), written)
     assert pq.read_table(written).to_pylist() == [{"name": "a", "n": 2}]
@@ -102,23 +101,3 @@ def test_amounts() -> None:
     for text in ("", "much", "0GB", "-1GB", "1 GB; DROP", "80%"):
         with pytest.raises(UsageError, match="memory limit"):
             open_engine(memory_limit=text)
-
-
-def test_spark_writes_one_file_in_order_and_its_session_is_shared(tmp_path: Path, spark: Engine) -> None:
-    file, out, none = (tmp_path / f"{name}.parquet" for name in ("it's [1] *, {a}", "out", "none"))
-    pq.write_table(
-        pa.table({"n": pa.array(range(99), pa.int32()), "even": [n % 2 == 0 for n in range(99)]}), file
-    )
-    with open_engine("spark") as other:
-        assert other.to_arrow(other.read([file])).num_rows == 99
-    table = spark.read([file, file])  # the other one's end has not ended it
-    with spark.held(table.filter(table.even)) as held:
-        spark.write(held.order_by(held.n.desc()), out)
-        spark.write(held.filter(held.n < 0), none)
-    written = pq.read_table(out)
-    assert written.column("n").to_pylist() == [n for n in range(98, -1, -2) for _ in range(2)]
-    assert written.schema.types == [pa.int32(), pa.bool_()]
-    assert pq.read_table(none).schema.names == ["n", "even"]
-    assert sorted(tmp_path.iterdir()) == sorted([file, out, none])
-    with pytest.raises(DataError, match="Spark failed: .*gone"):
-        spark.read([tmp_path / "gone.parquet"])

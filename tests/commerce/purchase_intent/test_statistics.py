@@ -1,7 +1,10 @@
-"""Statistics of a log against an independent implementation and by hand."""
+"""Statistics of a log against an independent implementation, by hand, as planted; and what may be shown of them."""
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,24 @@ from events import write_log
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from intent_rows import finished, groups
+from planted_logs import expected
 
+import diptych
+from diptych.commerce.logs import Cleaning
+from diptych.commerce.logs.ingest import ingest
 from diptych.commerce.purchase_intent.described import Description, describe
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
+from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
+from diptych.commerce.scenes.visits import COUNTRIES, Calendar, ShopWorld
 from diptych.core.errors import UnknownNameError, UsageError
+from diptych.report.intent import description_page
+from diptych.studies import STUDIES, Choices, compare
+from diptych.studies.page import content_of, study_page
+from diptych.studies.runner import run_study
 
 
 def described(folder: Path, engine: Engine, events: list[dict[str, Any]], **options: Any) -> Description:
@@ -34,14 +48,12 @@ def test_a_log_without_events(tmp_path: Path, engine: Engine) -> None:
         }
     for name in set(ORDER) - {"overview", "week-days", "weekend", "hours"}:
         assert found.unprotected[name] == []
-
-
-def test_a_log_without_purchases_and_visitors(tmp_path: Path, engine: Engine) -> None:
-    found = described(tmp_path, engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
-    values = [
-        (row["rate"], row["purchase_share"], row["standardised"]) for row in found.unprotected["devices"]
+    # One without purchases and visitors.
+    found = described(tmp_path / "d", engine, [{"t": 0}, {"t": 0, "client_id": "d", "device": "tv"}])
+    rates = [
+        (one["rate"], one["purchase_share"], one["standardised"]) for one in found.unprotected["devices"]
     ]
-    assert values == [(0.0, None, None)] * 2
+    assert rates == [(0.0, None, None)] * 2
     assert {(row["purchase"], row["share"]) for row in found.unprotected["queries"]} == {(False, None)}
     assert found.unprotected["devices-per-visitor"] == found.unprotected["device-transitions"] == []
 
@@ -77,7 +89,7 @@ def test_what_is_not_there_is_said(tmp_path: Path, engine: Engine) -> None:
             describe(tables, engine=engine, names=names)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.integers(1, 10**9), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
 def test_intervals_are_the_usual_ones(of: int, data: st.DataObject, confidence: float) -> None:
     part = data.draw(st.integers(0, of))
@@ -127,7 +139,7 @@ def test_where_nothing_differs_there_is_no_deviation() -> None:
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40))
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_the_middle_is_that_of_repeated_sessions(lengths: list[int]) -> None:
     """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
     repeated = sorted(length for length in lengths for _ in range(10))
@@ -135,3 +147,143 @@ def test_the_middle_is_that_of_repeated_sessions(lengths: list[int]) -> None:
     counted = [("pc", True, one, repeated.count(one)) for one in set(repeated)]
     (row, _) = finished("session-length-quantiles", "device purchase length sessions", *counted)
     assert row["middle"] == pytest.approx(sum(inside) / len(inside))
+
+
+def described_shop(shop: Path, confidence: float = 0.95) -> Description:
+    cleaning = Cleaning(countries=COUNTRIES, devices=tuple(DEVICES.values()), most_events=MOST_EVENTS)
+    log = ingest(shop, shop.with_name("log"), cleaning=cleaning, buckets=2)
+    return describe(sessionise(log), options=DescribeOptions(confidence=confidence))
+
+
+def test_planted_parameters_lie_in_their_intervals(tmp_path: Path) -> None:
+    # Without what makes sessions of one visitor alike, which intervals know nothing of.
+    independent = {"repeat": 0.0}
+    found = described_shop(
+        make_shop_log(tmp_path / "shop", visitors=1_500, effects=independent, seed=2), 0.9999
+    )
+    planted = expected(ShopWorld({**EFFECTS, **independent}, Calendar("Europe/Amsterdam", 28), 2))
+    for name in ("channels", "devices"):
+        for row in found.unprotected[name]:
+            assert row["low"] <= planted[name][row[name.removesuffix("s")]]["rate"] <= row["high"]
+    for name, column, key in (("week-days", "week_day", "week_days"), ("hours", "hour", "hours")):
+        for row in found.unprotected[name]:
+            share = planted[key]["purchase" if row["purchase"] else "other"][row[column]]
+            assert row["low"] <= share <= row["high"]
+    for row in found.unprotected["device-transitions"]:
+        share = planted["device_transitions"][row["from_device"]][row["to_device"]]
+        assert row["low"] <= share <= row["high"]
+    for row in found.unprotected["queries"]:
+        if row["device"] != "all" and row["sessions"] >= 50:
+            queries = planted["queries_per_session"]["purchase" if row["purchase"] else "other"]
+            assert row["low"] <= queries[row["device"]] <= row["high"]
+
+
+RARE = "console of one"  # used by 3 of 203 sessions, one of which buys
+
+
+def rare_events() -> Iterator[dict[str, Any]]:
+    for number in range(203):
+        who = {"client_id": f"c{number}", "visitor_id": f"v{number % 100}", "t": number * 20_000}
+        who |= {"device": RARE if number < 3 else "pc" if number % 2 else "tv", "channel": "paid"}
+        who["channel"] = RARE if number < 3 else "paid" if number % 3 else "direct"
+        yield {**who, "action": "query", "query": f"q{number % 7}"}
+        yield {**who, "action": "page", "is_purchase": number % 8 == 0}
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory: pytest.TempPathFactory) -> Description:
+    log = write_log(tmp_path_factory.mktemp("log") / "shop", list(rare_events()))
+    return describe(sessionise(log))
+
+
+def suppressed(row: dict[str, Any], shown: dict[str, Any]) -> list[str]:
+    """Return the numbers of a row that the shown one lacks, as an output would write them exactly."""
+    lost = [name for name, value in row.items() if shown.get(name) != value and isinstance(value, float)]
+    return [f"{row[name]!r}" for name in lost if row[name] not in (0.0, 1.0)]
+
+
+def outputs(description: Description, folder: Path) -> dict[str, str]:
+    """Return the text of everything that leaves a description."""
+    description.save(folder)
+    texts = {file.name: file.read_text() for file in (folder / "tables").iterdir()}
+    tables = [
+        *description.tables(),
+        *(chart.table() for name in description.statistics for chart in description.charts(name)),
+    ]
+    texts["tables"] = "\n".join(
+        f"{cell.value!r} {cell.line}" for one in tables for row in one.rows for cell in row
+    )
+    texts["page"] = description_page(description).html()
+    texts["totals"] = repr(description.totals())
+    return texts
+
+
+def test_nothing_suppressed_is_in_any_output(description: Description, tmp_path: Path) -> None:
+    with disclosing(DisclosureControl(least=1)):
+        everything = outputs(description, tmp_path / "all")
+    for control in (DisclosureControl(), DisclosureControl(hide_rates=True)):
+        with disclosing(control):
+            disclosed = outputs(description, tmp_path / f"rates-{control.hide_rates}")
+        check_disclosed(description, control, everything, disclosed)
+
+
+def check_disclosed(
+    description: Description,
+    control: DisclosureControl,
+    everything: dict[str, str],
+    disclosed: dict[str, str],
+) -> None:
+    rare = [row for row in description.unprotected["devices"] if row["device"] == RARE]
+    assert [row["sessions"] for row in rare] == [3]
+    hidden = [repr(rare[0][name]) for name in ("purchase_share", "rate", "low", "high")]
+    assert all(number in everything["devices.csv"] for number in hidden)
+    public = set()
+    for name in ORDER:
+        with disclosing(control):
+            shown = description.rows(name)
+        public |= {repr(value) for row in shown for value in row.values()}
+        keys = set(STATISTICS.get(name).columns.split()[:2])
+        by_key = {tuple(str(row.get(one)) for one in keys): row for row in shown}
+        for row in description.unprotected[name]:
+            hidden += suppressed(row, by_key.get(tuple(str(row.get(one)) for one in keys), {}))
+    for output, text in disclosed.items():
+        numbers = set(re.findall(r"\d+\.\d{6,}(?:e-?\d+)?", text))
+        assert not (numbers & set(hidden)) - public, output
+    assert disclosed.keys() == everything.keys()
+
+
+def test_a_part_cannot_be_had_by_subtraction(description: Description, tmp_path: Path) -> None:
+    with disclosing(DisclosureControl()):
+        description.save(tmp_path / "some")
+    with (tmp_path / "some" / "tables" / "devices.csv").open() as file:
+        rows = {row["device"]: row for row in csv.DictReader(file)}
+    assert rows[RARE]["sessions"] == "< 5"
+    hidden = [name for name, row in rows.items() if not row["purchase_share"]]
+    assert hidden == [RARE, "tv"]  # and the next smallest
+
+
+def test_a_study_keeps_only_what_may_be_shown(tmp_path: Path) -> None:
+    name = "table-6.4"
+    log = write_log(tmp_path / "shop", [{**one, "device": one["device"].replace(RARE, "tablet"),
+                                         "channel": one["channel"].replace(RARE, "organic")}
+                                        for one in rare_events()]).folder  # fmt: skip
+    study = STUDIES.get(f"intent.{name}")
+    row = "tablet"
+    with disclosing(DisclosureControl()):
+        results = run_study(study, tmp_path / "study", Choices(data={"path": log}))
+        assert results.values(row, "purchase") == []
+        compared = compare(study, results)
+        texts = [study_page(compared).html(), repr(content_of(compared))]
+    kept = [file.read_text() for file in (tmp_path / "study").rglob("*.json")]
+    share = 100 * 1 / 51  # of purchase sessions
+    assert not any(f"{share:.6f}"[:8] in text for text in [*texts, *kept])
+    with disclosing(DisclosureControl(least=1)):
+        again = run_study(study, tmp_path / "study", Choices(data={"path": log}))
+    assert again.of(row)
+
+
+def test_code_reads_unprotected_counts_in_one_place_only() -> None:
+    package = Path(diptych.__file__).parent
+    texts = {file: file.read_text("utf-8") for file in package.rglob("*.py")}
+    readers = [str(file.relative_to(package)) for file, text in texts.items() if ".unprotected" in text]
+    assert readers == ["commerce/purchase_intent/described.py"]

@@ -102,23 +102,16 @@ GOOD: list[tuple[str, str, dict[str, str], str, tuple[str | None, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "options", "expected", "about"), GOOD)
-def test_every_format(
-    tmp_path: Path,
-    name: str,
-    text: str,
-    options: dict[str, str],
-    expected: str,
-    about: tuple[str | None, ...],
-) -> None:
-    found = read_taxonomy(write(tmp_path, text, name, options.get("encoding", "utf-8")), **options)
-    tree = found
-    assert (
-        "|".join(f"{tree.text(node)}={tree.codes.get(path, '')}" for node, path in enumerate(tree.paths))
-        == expected
-    )
-    assert not about or about in ((found.name, found.version, found.language), found.notes)
-    assert found.describe().startswith(found.name)
+def test_every_format(tmp_path: Path) -> None:
+    for name, text, options, expected, about in GOOD:
+        found = read_taxonomy(write(tmp_path, text, name, options.get("encoding", "utf-8")), **options)
+        tree = found
+        assert (
+            "|".join(f"{tree.text(node)}={tree.codes.get(path, '')}" for node, path in enumerate(tree.paths))
+            == expected
+        )
+        assert not about or about in ((found.name, found.version, found.language), found.notes)
+        assert found.describe().startswith(found.name)
 
 
 DEEP = " > ".join(["a"] * (MAX_LEVELS + 1))
@@ -157,10 +150,10 @@ BAD: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "message"), BAD)
-def test_bad_files(tmp_path: Path, name: str, text: str, message: str) -> None:
-    error: type[DiptychError] = UsageError if message.startswith("no taxonomy") else DataError
-    assert refused(error, message, read_taxonomy, write(tmp_path, text, name)).fix
+def test_bad_files(tmp_path: Path) -> None:
+    for name, text, message in BAD:
+        error: type[DiptychError] = UsageError if message.startswith("no taxonomy") else DataError
+        assert refused(error, message, read_taxonomy, write(tmp_path, text, name)).fix
 
 
 def test_formats_options_and_encodings_by_name(tmp_path: Path) -> None:

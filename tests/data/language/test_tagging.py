@@ -25,9 +25,8 @@ from diptych.data.scenes.captions import write_captions
 from diptych.data.scenes.world import world_of
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_words_and_newspaper_text() -> None:
+    for text, words in (
         ("Two small dogs run.", ["Two", "small", "dogs", "run"]),
         ("a medium-sized dog's toy, isn't it?", ["a", "medium-sized", "dog's", "toy", "isn't", "it"]),
         ("३ कुत्ते दौड़ते हैं।", ["३", "कुत्ते", "दौड़ते", "हैं"]),
@@ -36,10 +35,21 @@ from diptych.data.scenes.world import world_of
         ("🐶 12 🐱", ["12"]),
         ("- ' … !", []),
         ("", []),
-    ],
-)
-def test_words(text: str, words: list[str]) -> None:
-    assert [word.text for word in words_of(text)] == words
+    ):
+        assert [word.text for word in words_of(text)] == words
+    for text, pieces, firsts in (
+        ("A dog's bone", ["a", "dog", "'s", "bone"], [0, 1, 3]),
+        ("He isn’t, I'll", ["he", "is", "n't", ",", "I", "'ll"], [0, 1, 3, 4]),
+        ("a dog 's bone", ["a", "dog", "'s", "bone"], [0, 1, 2, 2, 3]),
+        ("Young Jack. Two ATVs", ["young", "Jack", ".", "two", "ATVs"], [0, 1, 2, 3, 4]),
+        ("ATV on a hill", ["ATV", "on", "a", "hill"], [0, 1, 2, 3]),
+        ("A DOG'S LIFE!", ["a", "dog", "'s", "life", "!"], [0, 1, 3, 4]),
+        ('he "sits" "', ["he", "``", "sits", "''", "``"], [0, 1, 2, 3, 4]),
+        ("'s n't", ["'s", "n't"], [0, 0, 1]),
+        ("犬 كلب 🐕 12", ["犬", "كلب", "🐕", "12"], [0, 1, 2, 3]),
+        ("", [], []),
+    ):
+        assert as_newspaper(tokens(text)) == (pieces, firsts)
 
 
 @given(st.text())
@@ -109,25 +119,6 @@ def tags(tagger: NltkTagger, text: str) -> list[str]:
     return tagger.tag([tokens(text)])[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces", "firsts"),
-    [
-        ("A dog's bone", ["a", "dog", "'s", "bone"], [0, 1, 3]),
-        ("He isn’t, I'll", ["he", "is", "n't", ",", "I", "'ll"], [0, 1, 3, 4]),
-        ("a dog 's bone", ["a", "dog", "'s", "bone"], [0, 1, 2, 2, 3]),
-        ("Young Jack. Two ATVs", ["young", "Jack", ".", "two", "ATVs"], [0, 1, 2, 3, 4]),
-        ("ATV on a hill", ["ATV", "on", "a", "hill"], [0, 1, 2, 3]),
-        ("A DOG'S LIFE!", ["a", "dog", "'s", "life", "!"], [0, 1, 3, 4]),
-        ('he "sits" "', ["he", "``", "sits", "''", "``"], [0, 1, 2, 3, 4]),
-        ("'s n't", ["'s", "n't"], [0, 0, 1]),
-        ("犬 كلب 🐕 12", ["犬", "كلب", "🐕", "12"], [0, 1, 2, 3]),
-        ("", [], []),
-    ],
-)
-def test_captions_are_read_as_newspaper_text(text: str, pieces: list[str], firsts: list[int]) -> None:
-    assert as_newspaper(tokens(text)) == (pieces, firsts)
-
-
 def test_it_is_nltks_tagger_on_those_pieces(tmp_path: Path) -> None:
     perceptron = pytest.importorskip("nltk.tag.perceptron")
     tagger = NltkTagger(write_tagger(tmp_path))
@@ -149,7 +140,7 @@ def test_content_names_it_not_its_place(tmp_path: Path) -> None:
     assert zipped.tag([["the", "dog"]]) == [["DT", "NN"]]
 
 
-def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
+def test_what_is_missing_corrupt_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(UsageError, "nowhere does not exist", NltkTagger, tmp_path / "nowhere")
     refused(UsageError, r"holds no taggers/averaged_perceptron_tagger_eng", NltkTagger, tmp_path)
     folder = write_tagger(tmp_path / "a")
@@ -160,15 +151,9 @@ def test_what_is_missing_or_damaged(tmp_path: Path) -> None:
     zipped = write_tagger(tmp_path / "b", zipped=True) / f"{TAGGER}.zip"
     zipped.write_bytes(zipped.read_bytes()[:-30])
     refused(StorageError, "is not NLTK data", NltkTagger, tmp_path / "b")
-
-
-def test_a_zip_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tagger(tmp_path, zipped=True)
     monkeypatch.setattr(nltk_folder, "_MOST", 40)
     refused(StorageError, r"weights\.json is not NLTK data.* unpacked, more than 40", NltkTagger, tmp_path)
-
-
-def test_without_nltk_the_pip_line_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = NltkTagger(write_tagger(tmp_path))
     monkeypatch.setitem(__import__("sys").modules, "nltk.tag.perceptron", None)
     with pytest.raises(MissingExtraError) as caught:
@@ -198,7 +183,7 @@ def test_captions_of_scenes_are_tagged_and_their_words_known(index: int) -> None
                 assert NET.base_forms(word, part), (caption, word)
 
 
-def test_by_hand() -> None:
+def test_scenes_by_hand() -> None:
     assert tags_of("There is a small, crimson star near the left edge.") == {
         **{"there": "EX", "is": "VBZ", "a": "DT", "small": "JJ", "crimson": "JJ", "star": "NN"},
         **{"near": "IN", "the": "DT", "left": "JJ", "edge": "NN"},
@@ -206,11 +191,10 @@ def test_by_hand() -> None:
     assert tags_of("to the left of two things")["left"] == "NN"
     assert tags_of("Two PLANKS, 12 007") == {**{"two": "CD", "planks": "NNS", "12": "CD", "007": "CD"}}
     assert ScenesTagger().tag([["A", "star", ",", "🙂", "."], []]) == [["DT", "NN", ",", "🙂", "."], []]
-
-
-@pytest.mark.parametrize("word", ["dog", "sta", "stars2", "étoile", "_"])
-def test_a_word_that_is_not_of_scenes(word: str) -> None:
-    assert is_word(word)
-    with pytest.raises(DataError, match=f"'{word}' is no word of the captions of generated scenes") as caught:
-        tag_captions([f"a {word}"], ScenesTagger())
-    assert "NLTK" in caught.value.fix
+    for word in ("dog", "sta", "stars2", "étoile", "_"):
+        assert is_word(word)
+        with pytest.raises(
+            DataError, match=f"'{word}' is no word of the captions of generated scenes"
+        ) as caught:
+            tag_captions([f"a {word}"], ScenesTagger())
+        assert "NLTK" in caught.value.fix

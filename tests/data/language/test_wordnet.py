@@ -23,7 +23,6 @@ from diptych.data.language.nltk_tagger import TAGGER
 from diptych.data.language.open import LANGUAGES, find_resources, is_of_scenes, open_language, open_wordnet
 from diptych.data.scenes import read_scenes
 
-FORMS = ["database", "JSON lines", "WN-LMF"]
 FORMS_OF_WORDS: list[tuple[str, PartOfSpeech, list[str]]] = [
     *(("dogs", "noun", ["dog"]), ("Wolves", "noun", ["wolf"]), ("Paris", "noun", ["paris"])),
     *(("cities", "noun", ["city"]), ("dogs", "verb", ["dog"]), ("reddish", "adjective", ["reddish"])),
@@ -35,34 +34,38 @@ def words(net: WordNet, synsets: Sequence[str]) -> list[list[str]]:
     return [list(net.lemmas(synset)) for synset in synsets]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_answers(form: str, tmp_path: Path) -> None:
-    if form == "WN-LMF":
-        pytest.importorskip("wn")
-    net = open_wordnet(in_all_forms(tmp_path)[form])
-    assert net.summary() == f"{net.name}: 14 synsets, 19 lemmas"
-    for made in SYNSETS.values():
-        for lemma in made.lemmas:
-            assert list(made.lemmas) in words(net, net.senses(lemma))
-    # the usual sense first, nouns before verbs, whatever the capitals and blanks
-    dog, frump, pursue = net.senses("dog")
-    assert net.senses("DOG", "noun") == [dog, frump]
-    assert (net.senses("dog", "verb"), net.senses("dog", "adverb")) == ([pursue], [])
-    assert net.senses("domestic_dog") == net.senses("canis familiaris") == [dog]
-    assert net.senses("paris") == net.senses("Paris") != []
-    # what is above and below: dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
-    assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
-    assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
-    (canine,), (wolf,), (entity,) = map(net.senses, ("canid", "wolf", "entity"))
-    assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
-    assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
-    assert [net.depth(one) for one in (dog, wolf, entity, pursue)] == [(3, 4), (4, 4), (0, 0), (0, 0)]
-    (red,) = net.senses("red", "adjective")  # a satellite
-    assert (net.lemmas(red), *map(list, map(net.hypernyms, (red, entity)))) == (["red", "reddish"], [], [])
-    for word, part, lemmas in FORMS_OF_WORDS * 2:  # remembered
-        assert list(net.base_forms(word, part)) == lemmas
-    assert net.senses("cat") == [] == net.senses("")
-    refused(UsageError, r"has no synset 'cat\.n\.01'", net.lemmas, "cat.n.01")
+def test_every_form_gives_the_same_answers(tmp_path: Path) -> None:
+    for form, path in in_all_forms(tmp_path).items():
+        if form == "WN-LMF":
+            pytest.importorskip("wn")
+        net = open_wordnet(path)
+        assert net.summary() == f"{net.name}: 14 synsets, 19 lemmas"
+        for made in SYNSETS.values():
+            for lemma in made.lemmas:
+                assert list(made.lemmas) in words(net, net.senses(lemma))
+        # the usual sense first, nouns before verbs, whatever the capitals and blanks
+        dog, frump, pursue = net.senses("dog")
+        assert net.senses("DOG", "noun") == [dog, frump]
+        assert (net.senses("dog", "verb"), net.senses("dog", "adverb")) == ([pursue], [])
+        assert net.senses("domestic_dog") == net.senses("canis familiaris") == [dog]
+        assert net.senses("paris") == net.senses("Paris") != []
+        # what is above and below: dog – pet – animal – entity, and dog – canine – carnivore – animal – entity
+        assert words(net, [dog]) == [["dog", "domestic dog", "Canis familiaris"]]
+        assert sorted(words(net, net.hypernyms(dog))) == [["canine", "canid"], ["pet"]]
+        (canine,), (wolf,), (entity,) = map(net.senses, ("canid", "wolf", "entity"))
+        assert sorted(words(net, net.hyponyms(canine))) == [list(SYNSETS["dog"].lemmas), ["wolf"]]
+        assert words(net, net.hypernyms(net.senses("Paris")[0])) == [["city"]]
+        assert [net.depth(one) for one in (dog, wolf, entity, pursue)] == [(3, 4), (4, 4), (0, 0), (0, 0)]
+        (red,) = net.senses("red", "adjective")  # a satellite
+        assert (net.lemmas(red), *map(list, map(net.hypernyms, (red, entity)))) == (
+            ["red", "reddish"],
+            [],
+            [],
+        )
+        for word, part, lemmas in FORMS_OF_WORDS * 2:  # remembered
+            assert list(net.base_forms(word, part)) == lemmas
+        assert net.senses("cat") == [] == net.senses("")
+        refused(UsageError, r"has no synset 'cat\.n\.01'", net.lemmas, "cat.n.01")
 
 
 def test_nltk_reads_the_same(
@@ -124,18 +127,17 @@ def test_nltk_data_has_it_in_a_folder_or_in_its_zip(tmp_path: Path) -> None:
         assert open_wordnet(path).senses("wolf") == ["wolf.n.01"]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_files_that_are_corrupt(tmp_path: Path, form: str) -> None:
-    path = in_all_forms(tmp_path)[form]
-    if form == "WN-LMF":
-        pytest.importorskip("wn")
-    if form == "database":
-        file = path / "data.noun"
-        file.write_text(file.read_text().replace(" 01 wolf 0", " ff wolf 0"))
-    else:
-        file = path if path.is_file() else path / "oewn_lemmas.jsonl.gz"
-        file.write_bytes(file.read_bytes()[:-20])
-    refused(StorageError, "is corrupt|is not a WordNet|is not JSON", open_wordnet, path)
+def test_files_that_are_corrupt(tmp_path: Path) -> None:
+    for form, path in in_all_forms(tmp_path).items():
+        if form == "WN-LMF":
+            pytest.importorskip("wn")
+        if form == "database":
+            file = path / "data.noun"
+            file.write_text(file.read_text().replace(" 01 wolf 0", " ff wolf 0"))
+        else:
+            file = path if path.is_file() else path / "oewn_lemmas.jsonl.gz"
+            file.write_bytes(file.read_bytes()[:-20])
+        refused(StorageError, "is corrupt|is not a WordNet|is not JSON", open_wordnet, path)
 
 
 def test_zips_and_synsets_that_are_corrupt(tmp_path: Path) -> None:
@@ -186,13 +188,10 @@ def test_the_shortest_and_the_longest_of_all_ways(above: list[list[int]]) -> Non
         assert found[thing] == (min(ways), max(ways))
 
 
-@pytest.mark.parametrize("above", [[[0]], [[1], [0]], [[1], [2], [0, 3], []]])
-def test_a_cycle_ends(above: list[list[int]]) -> None:
-    found = depths(above)
-    assert all(low <= high < len(above) for low, high in found)
-
-
-def test_a_chain_longer_than_the_stack() -> None:
+def test_depths_of_cycles_and_chains() -> None:
+    for above in ([[0]], [[1], [0]], [[1], [2], [0, 3], []]):
+        found = depths(above)
+        assert all(low <= high < len(above) for low, high in found)
     n = 20_000
     assert net_above([[row + 1] for row in range(n - 1)] + [[]]).depth("0") == (n - 1, n - 1)
 
@@ -212,9 +211,8 @@ NET = WordNet(
 )
 
 
-@pytest.mark.parametrize(
-    ("word", "part", "lemmas"),
-    [
+def test_forms() -> None:
+    for word, part, lemmas in (
         *(("dogs", "noun", ["dog"]), ("Dogs", "noun", ["dog"]), ("dog", "noun", ["dog"])),
         *(("boxes", "noun", ["box"]), ("churches", "noun", ["church"]), ("dishes", "noun", ["dish"])),
         *(("flies", "noun", ["fly"]), ("firemen", "noun", ["fireman"]), ("buses", "noun", ["bus"])),
@@ -229,10 +227,8 @@ NET = WordNet(
         *(("happiest", "adjective", ["happy"]), ("reddest", "adjective", ["red"])),
         *(("finer", "adjective", ["fine"]), ("taller", "adjective", ["tall"])),
         *(("best", "adjective", ["good"]), ("best", "adverb", ["well"]), ("dogs", "verb", [])),
-    ],
-)
-def test_forms(word: str, part: PartOfSpeech, lemmas: list[str]) -> None:
-    assert NET.base_forms(word, part) == lemmas
+    ):
+        assert NET.base_forms(word, part) == lemmas
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ from ranking import evaluate_reranked
 from refusals import refused
 from safetensors.torch import save_file
 
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.encoders.dual_encoder import DualEncoder
+from diptych.core.errors import MismatchError, StorageError
 from diptych.encoders.official.encoder import (
     AlbefEncoder,
     OfficialEncoder,
@@ -58,7 +55,7 @@ PREFIX = {"albef": "visual_encoder.", "xvlm": "vision_encoder."}
 def made(kind: str, state: State | None = None, **options: Any) -> OfficialEncoder:
     state = state or (albef_state() if kind == "albef" else xvlm_state())
     options = {"vision": VISION[kind], "text": TEXT, "tokenizer": bert_tokenizer(), "device": "cpu"} | options
-    return CLASSES[kind].from_checkpoint(state, **options)
+    return CLASSES[kind].load_published(state, **options)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -138,38 +135,12 @@ def test_pictures_are_prepared_as_torchvision_does(encoder: OfficialEncoder) -> 
     )
 
 
-def test_texts_are_cleaned_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    encoder = made("xvlm")
-    assert encoder.text_limit == 40
-    texts = ["A dog, on the left!", "a dog on the left", "dog " * 31, "dog " * 30]
-    with caplog.at_level(logging.WARNING):
-        rows = encoder.encode_texts(texts)
-    np.testing.assert_allclose(rows[0], rows[1], atol=1e-6)
-    np.testing.assert_allclose(rows[2], rows[3], atol=1e-6)
-    # 31 words are 33 tokens, below the limit of 40: the words are what is cut.
-    assert "1 of 4 texts" in caplog.text
-    assert made("albef").text_limit == 30
-    assert made("albef", text_limit=12).text_limit == 12
-    refused(UsageError, "texts of 41 tokens for a text encoder of 40 positions", made, "albef", text_limit=41)
-
-
 def test_bad_prepared_inputs(encoder: OfficialEncoder) -> None:
     refused(MismatchError, r"not \(n, 3, 48, 48\)", encoder.pixel_features, torch.zeros(2, 3, 64, 64))
     with pytest.raises(MismatchError, match="token ids from 0 to 90, .* knows 90"):
         encoder.token_features(torch.tensor([[0, 90]]), torch.ones(1, 2))
     refused(MismatchError, "mask of shape", encoder.token_features, torch.zeros(2, 3), torch.ones(2, 4))
     refused(MismatchError, "at most 40", encoder.token_features, torch.zeros(1, 41), torch.ones(1, 41))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_load_by_name(kind: str, sources: Callable[[str], Path], encoders: Callable[[str], Any]) -> None:
-    """The file, with its configuration and its tokenizer beside it, and its folder: the same model."""
-    again = DualEncoder.load(f"{kind}:{sources(kind) / 'tuned.pth'}", device="cpu")
-    assert again.fingerprint == encoders(kind).fingerprint == made(kind).fingerprint
-    np.testing.assert_array_equal(again.encode_images(pictures()), made(kind).encode_images(pictures()))
-    np.testing.assert_allclose(again.encode_texts(CAPTIONS), made(kind).encode_texts(CAPTIONS), atol=1e-5)
-    for one in (again, encoders(kind)):
-        assert (one.describe()["name"], one.describe()["checkpoint"]["file"]) == ("tuned.pth", "tuned.pth")
 
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"
@@ -186,14 +157,14 @@ def test_tables_are_interpolated_as_published() -> None:
     np.testing.assert_allclose(positions, TABLES["vit_dst_1_37_12"], atol=1e-6)
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "pretrained.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "pretrained.md"
 
 
 def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = (
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-        if "from_checkpoint" in block
+        if "AlbefEncoder" in block
     )
     (tmp_path / "albef").mkdir()
     torch.save({"model": albef_state()}, tmp_path / "albef" / "tiny.pth")
@@ -214,7 +185,6 @@ def test_prepared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 BLIP_VISION, BLIP_TEXT = {"num_heads": 3}, {"num_attention_heads": 4}
-BLIP_NAMES = Path(__file__).parents[4] / "shared" / "checkpoint-layouts" / "blip.json"
 WORDS = ["a dog on the left", "ball"]
 
 
@@ -266,20 +236,6 @@ def test_blips_numbers_are_those_of_the_published_code(tmp_path: Path) -> None:
     assert encoder.name == "retrieval.pth"
 
 
-@pytest.mark.skipif(not BLIP_NAMES.is_file(), reason="the published list of names is not there")
-def test_blips_published_names() -> None:
-    """All 949 are used or knowingly left out."""
-    keys = json.loads(BLIP_NAMES.read_text())["keys"]
-    assert len(keys) == 949
-    state = {name: torch.empty(shape, device="meta") for name, (shape, _) in keys.items()}
-    config, weights = blip_state_from_official(state)
-    assert len(weights) == 472
-    assert sum(value.numel() for value in weights.values()) + 1 == 223744259
-    assert (
-        config["text_config"]["num_attention_heads"] == config["vision_config"]["num_attention_heads"] == 12
-    )
-
-
 def expect_states(encoder: OfficialEncoder, pixels: torch.Tensor, expected: torch.Tensor) -> None:
     with torch.inference_mode():
         torch.testing.assert_close(encoder.pixel_states(pixels).double(), expected, atol=2e-5, rtol=0)
@@ -313,18 +269,16 @@ def test_albefs_pictures_of_another_size() -> None:
     assert made("albef", state, vision=sizes).config.vision.image_size == 48
 
 
-@pytest.mark.parametrize("stripped", [False, True])
-def test_xvlms_pictures_of_another_size(stripped: bool) -> None:
+def test_xvlms_pictures_of_another_size() -> None:
     """Windows of 3 at 48 pixels become windows of 4 at 64, whether masks or the configuration say 48."""
-    state = xvlm_state()
-    if stripped:
-        state = {name: value for name, value in state.items() if not name.endswith("attn_mask")}
-    encoder = made("xvlm", state, image_size=64, vision=SWIN if stripped else {"num_heads": [2, 4]})
-    assert encoder.config.vision.window == 4
-    tables = {name: value for name, value in state.items() if name.endswith("bias_table")}
-    larger = state | {name: relative_bias_table(value, 4) for name, value in tables.items()}
-    pixels, _, _ = inputs(64)
-    expect_states(encoder, pixels, swin(larger, PREFIX["xvlm"], pixels.double(), window=4))
+    whole, (pixels, _, _) = xvlm_state(), inputs(64)
+    stripped = {name: value for name, value in whole.items() if not name.endswith("attn_mask")}
+    for state, vision in ((whole, {"num_heads": [2, 4]}), (stripped, SWIN)):
+        encoder = made("xvlm", state, image_size=64, vision=vision)
+        assert encoder.config.vision.window == 4
+        tables = {name: value for name, value in state.items() if name.endswith("bias_table")}
+        larger = state | {name: relative_bias_table(value, 4) for name, value in tables.items()}
+        expect_states(encoder, pixels, swin(larger, PREFIX["xvlm"], pixels.double(), window=4))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -340,7 +294,7 @@ def test_configurations_in_every_form(kind: str, tmp_path: Path) -> None:
     save_file(albef_state() if kind == "albef" else xvlm_state(), tmp_path / "x.safetensors")
 
     def load(**options: Any) -> Any:
-        return CLASSES[kind].from_checkpoint(tmp_path / "x.safetensors", **options, device="cpu").config
+        return CLASSES[kind].load_published(tmp_path / "x.safetensors", **options, device="cpu").config
 
     sizes = {"vision", "text", "width", "head", "head_width", "trained_size"}
     expected = load(**parts, config={"embed_dim": 12})
@@ -371,7 +325,7 @@ def test_a_tiny_albef_agrees_with_the_published_code() -> None:
     golden = dict(np.load(FOLDER / "albef_tiny.npz", allow_pickle=False))
     about: dict[str, Any] = json.loads((FOLDER / "albef_tiny.json").read_text())
     file, options = FOLDER / "albef_tiny.safetensors", {"vision": about["vit"], "text": about["bert_config"]}
-    encoder = AlbefEncoder.from_checkpoint(file, **options, device="cpu")
+    encoder = AlbefEncoder.load_published(file, **options, device="cpu")
     pixels, words = golden["images"], (golden["input_ids"], golden["attention_mask"])
     unit_of = partial(torch.nn.functional.normalize, dim=-1)
     rows = encoder.pixel_rows(pixels), encoder.token_rows(*words)

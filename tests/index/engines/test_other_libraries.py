@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import tempfile
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,11 +15,13 @@ from hypothesis import strategies as st
 from refusals import refused
 from scipy.sparse import csr_array
 
-from diptych.core.errors import MissingExtraError, StorageError
+from diptych.core.errors import DataError, MissingExtraError, StorageError, UnknownNameError, UsageError
+from diptych.core.fingerprint import fingerprint_file
 from diptych.index import build_index, open_index
 from diptych.index.rescored import silenced
+from diptych.index.storage import FileRecord, Header
 
-from .rows import bags
+from .rows import bags, random_rows
 
 LIBRARIES = {"seismic": "seismic", "pisa": "pyterrier_pisa"}
 THOROUGH = {
@@ -31,7 +36,7 @@ def engine(request):
     return request.param
 
 
-def random_rows(count, width=60, terms=12, seed=0):
+def scattered_rows(count, width=60, terms=12, seed=0):
     rng = np.random.default_rng(seed)
     rows = np.zeros((count, width), dtype=np.float32)
     for row in rows:
@@ -71,7 +76,7 @@ def test_ids_scores_and_ties(engine):
 
 @pytest.mark.parametrize("reference", ["its own", "inverted"])
 def test_scores_are_exact_searchs_to_the_last_bit(engine, reference):
-    rows, queries = random_rows(400), random_rows(50, seed=1)
+    rows, queries = scattered_rows(400), scattered_rows(50, seed=1)
     index = build_index(bags(rows), engine, sample=queries)
     other = index if reference == "its own" else build_index(bags(rows), reference)
     hits, exact = index.search(queries, 10), other.search_exact(queries, 10)
@@ -115,7 +120,7 @@ def test_nothing_to_index(engine, tmp_path):
 
 
 def test_many_queries_are_searched_in_parts(engine, monkeypatch):
-    rows, queries = random_rows(80), random_rows(23, seed=1)
+    rows, queries = scattered_rows(80), scattered_rows(23, seed=1)
     index = build_index(bags(rows), engine)
     whole = list(index.search(queries, 4))
     monkeypatch.setattr("diptych.index.rescored._CANDIDATES", 20)
@@ -123,7 +128,7 @@ def test_many_queries_are_searched_in_parts(engine, monkeypatch):
 
 
 def test_the_library_is_silent(engine, tmp_path, capfd):
-    rows = random_rows(50)
+    rows = scattered_rows(50)
     index = build_index(bags(rows), engine)
     open_index(index.save(tmp_path / "index")).search(rows, 3)
     print("heard again")
@@ -132,12 +137,14 @@ def test_the_library_is_silent(engine, tmp_path, capfd):
 
 def test_without_the_library_its_line_is_named(engine, monkeypatch):
     monkeypatch.setitem(sys.modules, LIBRARIES[engine], None)
-    refused(MissingExtraError, r"pip install 'diptych\[engines\]'", build_index, bags(random_rows(5)), engine)
+    refused(
+        MissingExtraError, r"pip install 'diptych\[engines\]'", build_index, bags(scattered_rows(5)), engine
+    )
 
 
 def test_items_that_are_not_there_are_not_scored(engine, monkeypatch):
     """What a damaged file of the library may name."""
-    rows = random_rows(20)
+    rows = scattered_rows(20)
     index = build_index(bags(rows), engine)
     monkeypatch.setattr(
         type(index), "_candidates", lambda *_: (np.full((1, 2), 10**9, dtype=np.int32), np.array([2]))
@@ -153,3 +160,163 @@ def test_errors_come_through_and_the_terminal_is_back(capfd):
     assert capfd.readouterr().out == "after\n"
     if open_before is not None:
         assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def needs(library):
+    missing = find_spec(LIBRARIES[library]) is None
+    return pytest.mark.skipif(missing, reason="the extra 'engines' is not installed")
+
+
+pisa, seismic = needs("pisa"), needs("seismic")
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A folder for temporary files of its own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pisa
+def test_its_numbers_are_whole_parts_of_scaled_weights():
+    """What the library finds is the best by impacts, not by weights, and what it gives are weights."""
+    index = build_index(bags(np.float32([[0.019, 0.019], [0.025, 0.015], [0.009, 0.5]])), "pisa")
+    # Impacts (1, 1), (2, 1), (0, 50); of the query (100, 0): the third item is lost.
+    assert index.search([[1, 0]], 1).ids == [["image-1"]]
+    assert next(iter(index.search_exact([[1, 0]], 3)))[-1][0] == "image-2"
+    hits = next(iter(index.search([[1, 0]], 3)))
+    assert [name for name, _ in hits] == ["image-1", "image-0"]
+    assert [score for _, score in hits] == [np.float32(0.025), np.float32(0.019)]
+    # Of equal impacts the first one: the true best is lost, and the recall says so.
+    index = build_index(bags(np.float32([[0.011], [0.019]])), "pisa", sample=csr_array(np.float32([[1.0]])))
+    assert index.search([[1]], 1).ids == [["image-0"]]
+    finer = index.rebuild(scale=1000.0)
+    assert finer.search([[1]], 1).ids == [["image-1"]]
+    # A query's weight below 1 / query_scale is none.
+    assert finer.search([[0.009]], 1).ids == [[]]
+    assert finer.rebuild(query_scale=1000.0).search([[0.009]], 1).ids == [["image-1"]]
+
+
+@pisa
+def test_every_algorithm_finds_the_same():
+    from diptych.index.engines.pisa import ALGORITHMS
+
+    rows, queries = random_rows(600, 50), random_rows(30, 50, seed=1)
+    index = build_index(bags(rows), "pisa")
+    found = [list(index.search(queries, 10, algorithm=name)) for name in ALGORITHMS]
+    assert all(hits == found[0] for hits in found)
+    impacts, asked = np.floor(rows * 100.0), np.floor(queries * 100.0)
+    best = np.sort(asked @ impacts.T, axis=1)[:, ::-1][:, :10]
+    place = {name: row for row, name in enumerate(index.ids)}
+    items = np.array([[place[name] for name in names] for names in index.search(queries, 10).ids])
+    mine = (asked[:, None] * impacts[items]).sum(axis=2)
+    np.testing.assert_array_equal(np.sort(mine, axis=1)[:, ::-1], best)
+
+
+@pisa
+def test_algorithms_that_are_none():
+    rows = bags(random_rows(5, 4))
+    said = r"unknown algorithm 'max_score'.*did you mean 'maxscore'"
+    refused(UnknownNameError, said, build_index, rows, "pisa", algorithm="max_score")
+    index = build_index(rows, "pisa")
+    said = "unknown algorithm 'and'"
+    refused(UnknownNameError, said, index.search, np.ones((1, 4)), 1, algorithm="and")
+    refused(UsageError, "below 1e-06", build_index, rows, "pisa", scale=0)
+
+
+@pisa
+def test_temporary_files_go_with_the_index(temporary, tmp_path):
+    rows = random_rows(30, 10)
+    index = build_index(bags(rows), "pisa")
+    assert len(list(temporary.iterdir())) == 1
+    opened, before = open_index(index.save(tmp_path / "index")), list(index.search(rows, 5))
+    del index
+    gc.collect()
+    assert not list(temporary.iterdir())
+    assert list(opened.search(rows, 5)) == before
+    del opened
+    gc.collect()
+    assert (tmp_path / "index" / "pt_meta.json").is_file()
+
+
+@pisa
+def test_a_build_that_fails_leaves_no_files(temporary, monkeypatch):
+    def fail(rows):
+        yield {"docno": "0", "toks": {"0": 1.0}}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diptych.index.engines.pisa._documents", fail)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(bags(random_rows(30, 10)), "pisa")
+    assert not list(temporary.iterdir())
+
+
+@seismic
+def test_looking_at_more_finds_more():
+    rows, queries = random_rows(1000, 80), random_rows(64, 80, seed=1)
+    index = build_index(bags(rows), "seismic", n_postings=60, sample=csr_array(queries))
+    best = [set(ids) for ids in index.search_exact(queries, 10).ids]
+
+    def recall(**options):
+        found = index.search(queries, 10, **options).ids
+        return np.mean([len(set(a) & b) for a, b in zip(found, best, strict=True)]) / 10
+
+    assert recall(query_cut=1, heap_factor=1.0) < recall(query_cut=4, heap_factor=0.9)
+    assert recall(query_cut=4, heap_factor=0.9) < recall(query_cut=80, heap_factor=0.0)
+    assert index.about["recall"]["options"] == {"query_cut": 20, "heap_factor": 0.7, "n_knn": 0}
+    assert index.about["recall"]["value"] == pytest.approx(recall())
+
+
+@seismic
+def test_neighbours_find_more_and_only_where_they_are_kept(tmp_path):
+    rows, queries = random_rows(1000, 80), random_rows(64, 80, seed=1)
+    index = build_index(bags(rows), "seismic", n_postings=60, nknn=8)
+    with pytest.raises(UsageError, match="n_knn=9 neighbours are to be looked at, the index keeps nknn=8"):
+        index.search(queries, 10, n_knn=9)
+    best = [set(ids) for ids in index.search_exact(queries, 10).ids]
+
+    def recall(of, n_knn):
+        found = of.search(queries, 10, query_cut=1, heap_factor=1.0, n_knn=n_knn).ids
+        return np.mean([len(set(a) & b) for a, b in zip(found, best, strict=True)])
+
+    assert recall(index, 0) < recall(index, 8)
+    opened = open_index(index.save(tmp_path / "index"))
+    assert recall(opened, 8) == recall(index, 8)
+
+
+@seismic
+def test_vocabularies_of_any_size(tmp_path):
+    for width in [65_535, 65_536]:
+        columns = np.array([0, width - 1, width - 1, 7])
+        rows = csr_array((np.ones(4, dtype=np.float32), columns, [0, 2, 3, 4]), shape=(3, width))
+        index = build_index(bags(rows), "seismic")
+        query = csr_array((np.float32([2]), [width - 1], [0, 1]), shape=(1, width))
+        assert list(index.search(query, 3)) == [[("image-0", 2.0), ("image-1", 2.0)]]
+        opened = open_index(index.save(tmp_path / "index"))
+        assert list(opened.search(query, 3)) == [[("image-0", 2.0), ("image-1", 2.0)]]
+
+
+@seismic
+def test_weights_beyond_half_precision_are_refused():
+    heavy = bags(np.array([[70_000.0]], dtype=np.float32))
+    refused(DataError, "a weight of 70000 is above 65504", build_index, heavy, "seismic")
+
+
+@seismic
+def test_a_file_of_something_else_is_refused(tmp_path):
+    folder = build_index(bags(random_rows(20, 10) + 1), "seismic").save(tmp_path / "index")
+    other = build_index(bags(random_rows(30, 10) + 1), "seismic").save(tmp_path / "other")
+    name = "lists.index.seismic"
+
+    def put(content):
+        (folder / name).write_bytes(content)
+        header = Header.open(folder)
+        header.files[name] = FileRecord(len(content), fingerprint_file(folder / name))
+        header.write_header(folder)
+
+    put((other / name).read_bytes())
+    refused(StorageError, "20 items with terms expected, got 30", open_index, folder)
+    put(b"nothing of the kind")
+    refused(StorageError, "is corrupt: Failed to load index", open_index, folder)

@@ -38,7 +38,7 @@ Pairing = Literal["auto", "images", "none"]
 
 
 class GranularityOptions(SamplesOption, SeedOption):
-    """What is counted, and how two collections are compared."""
+    """Options of granularity: what is counted, and how two collections are compared."""
 
     feature: list[str] = parameter([], "A feature. Repeatable.", default="all")
     compat: Literal["none", "published"] = parameter("none", "published: as for thesis Table 5.1.")
@@ -60,7 +60,7 @@ class Side:
         return PerImage.of(self.values, self.image, self.images)
 
     def placed(self, among: Side) -> PerImage:
-        """Sums of placements: for each value the share of the other's values above it less those below it."""
+        """Return sums of placements: for each value the share of the other's values above it less those below it."""
         placed = np.full(self.values.shape, np.nan)
         for column, (own, other) in enumerate(zip(self.values.T, among.values.T, strict=True)):
             known, others = ~np.isnan(own), np.sort(other[~np.isnan(other)])
@@ -99,7 +99,11 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
     for one in both:
         _, image = np.unique(one.caption_image, return_inverse=True)
         sides.append(Side(np.asarray(one.values), image, int(image.max()) + 1))
-    why = "as asked" if pairing == "none" else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
+    why = (
+        "as requested"
+        if pairing == "none"
+        else f"{len(common):,} of {ours:,} and {theirs:,} images in common"
+    )
     return sides, 0, [f"not paired: {why}"]
 
 
@@ -110,7 +114,7 @@ def sides_of(first: Granularity, second: Granularity, pairing: str) -> tuple[lis
 
 
 def cohens_d(apart: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """``apart`` / √``variance``; 0 where nothing is apart, NaN where nothing varies."""
+    """Return ``apart`` / √``variance``; 0 where nothing is apart, NaN where nothing varies."""
     spread = np.sqrt(np.maximum(variance, 0))
     found = np.divide(apart, spread, out=np.full(np.shape(apart), np.nan), where=spread > 0)
     return np.where(apart == 0, 0.0, found)

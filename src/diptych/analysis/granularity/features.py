@@ -6,17 +6,17 @@ Another feature is another file that adds to the registry.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.analysis.perturbations.english import listed
 from diptych.core.errors import UsageError
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.language import ADJECTIVE_TAGS, NOUN_TAGS, Language, PartOfSpeech, WordNet
 
@@ -29,7 +29,7 @@ _REMEMBERED = 1 << 16
 
 
 class Lexicon:
-    """A WordNet, asked once for every word."""
+    """A WordNet that looks up every word once."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -43,11 +43,11 @@ class Lexicon:
         return self._language.need_wordnet("granularity")
 
     def depth(self, synset: str) -> int:
-        """Steps on the shortest way from a synset to a root."""
+        """Return the steps on the shortest way from a synset to a root."""
         return self.wordnet.depth(synset)[0]
 
     def concepts(self, caption: Caption, parts: frozenset[PartOfSpeech]) -> list[str]:
-        """The usual senses of what a caption names, in order, each as often as it is named."""
+        """Return the usual senses of what a caption names, in order, each as often as it is named."""
         found, place, words = [], 0, caption.words
         while place < len(words):
             length, sense = self._longest(caption, place) if "noun" in parts else (1, None)
@@ -59,7 +59,7 @@ class Lexicon:
         return found
 
     def _longest(self, caption: Caption, start: int) -> tuple[int, str | None]:
-        """How many words from ``start`` on are one noun of the WordNet, the longest first, and its sense."""
+        """Return how many words from ``start`` on are one noun of the WordNet, the longest first, and its sense."""
         words = caption.words
         for length in range(min(_LONGEST, len(words) - start), 1, -1):
             last = start + length - 1
@@ -106,8 +106,7 @@ def part_of(tag: str) -> PartOfSpeech | None:
 
 Count = Callable[[Caption, Lexicon], float]
 COMPATS = ("none", "published")
-_FILE = resources.files("diptych.analysis.granularity") / "features.toml"
-_DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("features.toml"))
 ORDER = tuple(_DECLARED)  # of thesis Table 5.1
 
 
@@ -117,7 +116,7 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True)
 class Feature:
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # its definition in one line
     unit: str  # of one caption's value, e.g. "per caption"
     source: str
@@ -145,10 +144,10 @@ def choose_features(names: Iterable[str] | None = None) -> list[Feature]:
     """Return the features of these names, each once, in the order of :data:`ORDER`; all by default."""
     order = {name: place for place, name in enumerate(ORDER)}
     every = sorted(FEATURES, key=lambda one: (order.get(one.name, len(ORDER)), one.name))
-    wanted = None if names is None else [FEATURES.get(name).name for name in names]
-    if wanted == []:
-        raise UsageError("no feature was asked for", f"for example {', '.join(ORDER[:2])}")
-    return [one for one in every if wanted is None or one.name in wanted]
+    requested = None if names is None else [FEATURES.get(name).name for name in names]
+    if requested == []:
+        raise UsageError("no feature was requested", f"for example {', '.join(ORDER[:2])}")
+    return [one for one in every if requested is None or one.name in requested]
 
 
 _NOUNS: frozenset[PartOfSpeech] = frozenset({"noun"})
@@ -246,10 +245,10 @@ def _words(caption: Caption, lexicon: Lexicon) -> float:
     return len(caption.words)
 
 
-# What is said about nouns: adjectives before or after them, and phrases that follow them.
+# Descriptions of nouns: adjectives before or after them, and phrases that follow them.
 #
 # No code was published for thesis Table 5.1, and no count of part-of-speech tags gives its adjectives and complement
-# phrases on both fine-grained collections (docs/brittleness.md has what was tried): here they have no published form.
+# phrases on both fine-grained collections (benchmarks/results.md has what was tried): they have no published form.
 @_feature("adjectives")
 def _adjectives(caption: Caption, lexicon: Lexicon) -> float:
     return len(caption.adjectives)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,10 +66,16 @@ def granularity(
         shape = len(texts), len(chosen)
         values = np.empty(shape) if place is None else create_array(place / "values.npy", "<f8", shape)
         nouns, skipped = _fill(values, texts, chosen, language, compat, block)
-        about: dict[str, Any] = {"split": split, "images": len(np.unique(image)), "captions": len(texts)}
-        about |= {"text": text or fingerprint_lists(texts), "language": language.line(), "compat": compat}
-        about |= {"samples": how.samples, "confidence": how.confidence, "seed": how.seed}
-        about["paired by"] = "images" if isinstance(captions, Collection) else ""
+        about: dict[str, Any] = {
+            "split": split,
+            "images": len(np.unique(image)),
+            "captions": len(texts),
+            "text": text or fingerprint_lists(texts),
+            "language": language.line(),
+            "compat": compat,
+            **asdict(how),
+            "paired by": "images" if isinstance(captions, Collection) else "",
+        }
         least, most = _extremes(values, texts, caption_ids)
         # Images without captions have no part in it.
         _, rows = np.unique(image, return_inverse=True)
@@ -161,8 +168,7 @@ class PerImage(NamedTuple):
 
 def divided(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
     nothing = np.full(np.shape(sums), np.nan)
-    found: np.ndarray = np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0)
-    return found
+    return np.asarray(np.divide(sums, counts, out=nothing, where=np.asarray(counts) > 0))
 
 
 def variances(counts: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the granularity of captions is, a number per feature and per caption; and the tables and charts that show it.
+"""Granularity of captions, a number per feature and per caption; and the tables and charts that show it.
 
 A folder holds ``granularity.json`` with the summaries, ``values.npy``, ``nouns.npy``, ``caption_image.npy`` and
 the ids.
@@ -61,13 +61,13 @@ class Granularity(
     mapped=("values", "nouns", "caption_image"),
     files=("image_ids", "caption_ids"),
 ):
-    """The granularity of captions; arrays are memory-mapped where they lie in a folder."""
+    """The granularity of captions; arrays of a folder are memory-mapped."""
 
     name: str  # of what was measured
     about: Mapping[str, Any]  # everything the numbers depend on; JSON-able
     features: tuple[FeatureSummary, ...]
     values: np.ndarray  # (captions, features) float64, NaN where there is none
-    nouns: np.ndarray  # (captions,) float64, nouns of each caption; NaN where nobody tagged
+    nouns: np.ndarray  # (captions,) float64, nouns of each caption; NaN without tags
     caption_image: np.ndarray  # (captions,) int64
     image_ids: Sequence[str]
     caption_ids: Sequence[str]

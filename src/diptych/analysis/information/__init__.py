@@ -4,8 +4,6 @@
 their controls; ``audit`` does all of it and turns costs into shares with intervals; ``gap_of`` reads Theorem 1's gap.
 """
 
-from __future__ import annotations
-
 from diptych.analysis.information.audit import CONDITIONS, Audit, Encoded, audit, gap_of
 from diptych.analysis.information.questions import MOST_ROWS, READING, ProbeName
 

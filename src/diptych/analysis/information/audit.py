@@ -5,10 +5,11 @@ fact from a row. *Held* is the share of the fact's bits that it finds on test im
 2020) over entropy, a lower bound that can be compared between encoders because the probes are the same (Pimentel et
 al., Information-theoretic probing for linguistic structure, ACL 2020).
 
-Facts of an image are grouped by who states them: how much of what one caption alone says survives in the image's row
-(thesis chapter 4), and how far it is from task-optimal (:func:`~diptych.analysis.information.gap_of`)? Probes are
+Facts of an image are grouped by the captions that state them: the audit measures how much of what only one caption
+says survives in the image's embedding (thesis chapter 4), and how far that is from task-optimal
+(:func:`~diptych.analysis.information.gap_of`). Probes are
 trained on rows of the split that the encoder was trained on: where it fits these in ways that do not carry over, the
-figures are about what holds for new pictures.
+figures are about what holds for new images.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ import numpy as np
 from diptych.analysis.information.questions import (
     GROUPS,
     MOST_ROWS,
-    NOT_ASKED,
     PROBES,
+    UNLABELLED,
     ProbeName,
     Questions,
     has_facts,
     side_questions,
 )
 from diptych.core.artifact import Artifact
+from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
 
@@ -96,7 +98,7 @@ class GroupFigure:
 
 @dataclass(frozen=True)
 class Probing:
-    """What one probe gives on one question."""
+    """Figures of one probe on one question."""
 
     held: Held
     accuracy: float  # on test rows
@@ -107,7 +109,7 @@ class Probing:
 
     @property
     def selectivity(self) -> float:
-        """Accuracy less the control's (Hewitt and Liang, 2019)."""
+        """Return accuracy less the control's (Hewitt and Liang, 2019)."""
         return self.accuracy - self.control_accuracy
 
 
@@ -115,7 +117,7 @@ class Probing:
 class QuestionFigure:
     key: str  # its name
     classes: int  # possible answers
-    rows: tuple[int, int]  # training and test rows that are asked
+    rows: tuple[int, int]  # training and test rows that have a label
     entropy: float  # bits per answer without a probe
     majority: float  # accuracy of the most frequent training answer
     groups: dict[str, float]  # kind of information → share of the question's test answers that belong to it
@@ -127,12 +129,12 @@ class Side:
     """Image rows or caption rows of one condition."""
 
     rows: tuple[int, int, int]  # of train, validation and test
-    groups: tuple[GroupFigure, ...]  # kinds of information, in the order they are told
+    groups: tuple[GroupFigure, ...]  # kinds of information, in the order they are reported
     questions: tuple[QuestionFigure, ...]
     notes: tuple[str, ...]  # what was left out, one sentence each
 
     def held(self, group: str, probe: str) -> Held | None:
-        """Return what a probe finds of a kind of information; None where nothing of it is asked."""
+        """Return what a probe finds of a kind of information; None where no question is of it."""
         return next((one.held.get(probe) for one in self.groups if one.name == group), None)
 
 
@@ -169,8 +171,8 @@ class AuditProtocol:
 
 
 @dataclass(frozen=True, eq=False)
-class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"):
-    """What :func:`~diptych.analysis.information.audit` returns."""
+class Audit(Tabular, Artifact, kind="information_audit", recreate="diptych analyse audit"):
+    """Result of :func:`~diptych.analysis.information.audit`."""
 
     protocol: AuditProtocol
     conditions: dict[str, dict[str, Side]]  # "without" and, if there are shortcuts, "with" → side → figures
@@ -178,6 +180,12 @@ class Audit(Artifact, kind="information_audit", recreate="diptych analyse audit"
     def held(self, condition: str, side: str, group: str, probe: str) -> Held | None:
         found = self.conditions.get(condition, {}).get(side)
         return None if found is None else found.held(group, probe)
+
+    def tables(self) -> list[Table]:
+        """Return per side what is held of each kind of information."""
+        from diptych.analysis.information.tables import kinds_tables
+
+        return kinds_tables({"audit": self})
 
     def of(self, condition: str) -> str:
         """Return how titles name a condition, where there are several."""
@@ -204,19 +212,19 @@ class Gap:
     shared: float  # stated by every caption, shortcut digits not among them
     minimal: float  # stated by one caption, on average over captions: what is minimal and sufficient for it
     optimal: float  # stated by any caption (task-relevant): what is task-optimal
-    # of shortcut digits among ``optimal``: 0 where no caption ends with what its picture carries
+    # of shortcut digits among ``optimal``: 0 where no caption ends with what its image carries
     shortcut: float
     held: tuple[float, float, float]  # of ``optimal``, what the rows hold, and the ends of its interval
 
     @property
     def gap(self) -> tuple[float, float, float]:
-        """``optimal`` less ``held``, and the ends of its interval."""
+        """Return ``optimal`` less ``held``, and the ends of its interval."""
         value, low, high = self.held
         return self.optimal - value, self.optimal - high, self.optimal - low
 
 
 def gap_of(side: Side, probe: str) -> Gap | None:
-    """Return the gap of image rows by one probe; None where nobody says what captions state (words)."""
+    """Return the gap of image rows by one probe; None where it is unknown what captions state (words)."""
     whole, minimal = side.held("task-relevant", probe), side.held("one caption", probe)
     if whole is None or minimal is None:
         return None
@@ -289,7 +297,7 @@ def figures_of(
     seed: int,
     bootstrap: Bootstrap,
 ) -> tuple[tuple[GroupFigure, ...], tuple[QuestionFigure, ...]]:
-    """Return what probes found of each kind of information that is asked, and of each question."""
+    """Return what probes found of each kind of information, and of each question."""
     from diptych.analysis.information.probing import constant_bits, control_labels, majority
 
     part = questions.parts["test"]
@@ -297,16 +305,18 @@ def figures_of(
     control = constant_bits(questions, control_labels(questions, "test", seed))
     kinds = [name for name in names if name in questions.groups and questions.groups[name].any()]
     weights = np.stack([questions.groups[name] for name in kinds])
-    asked, trained = ((questions.parts[place].labels != NOT_ASKED).sum(axis=0) for place in ("test", "train"))
-    most_frequent = (part.labels == majority(questions)).sum(axis=0) / asked
-    shares = {name: given.sum(axis=0) / asked for name, given in questions.groups.items()}
+    tested, trained = (
+        (questions.parts[place].labels != UNLABELLED).sum(axis=0) for place in ("test", "train")
+    )
+    most_frequent = (part.labels == majority(questions)).sum(axis=0) / tested
+    shares = {name: given.sum(axis=0) / tested for name, given in questions.groups.items()}
     groups = [GroupFigure(name, {}, {}) for name in kinds]
     single = [
         QuestionFigure(
             key=key,
             classes=questions.n_classes[column],
-            rows=(int(trained[column]), int(asked[column])),
-            entropy=float(there[:, column].sum() / asked[column]),
+            rows=(int(trained[column]), int(tested[column])),
+            entropy=float(there[:, column].sum() / tested[column]),
             majority=float(most_frequent[column]),
             groups={name: float(share[column]) for name, share in shares.items() if share[column]},
             probes={},
@@ -324,11 +334,11 @@ def figures_of(
             group.control[name] = share
             if held is not None:
                 group.held[name] = held
-        of_questions = held_of(there, found.bits, asked, part.images, bootstrap)
-        right, control_right = (one.sum(axis=0) / asked for one in (found.right, found.control_right))
+        of_questions = held_of(there, found.bits, tested, part.images, bootstrap)
+        right, control_right = (one.sum(axis=0) / tested for one in (found.right, found.control_right))
         controls = 1 - found.control_bits.sum(axis=0) / control.sum(axis=0)
         for column, (one, held) in enumerate(zip(single, of_questions, strict=True)):
-            assert held is not None  # a question that is asked has bits
+            assert held is not None  # a labelled question has bits
             figures = (right, control_right, found.by_heart, controls, found.settings)
             one.probes[name] = Probing(held, *(float(given[column]) for given in figures))
     return tuple(groups), tuple(single)

@@ -5,7 +5,7 @@ worse on the validation rows gets it, and is held to 0 %. So held is V-informati
 of usable information under computational constraints, ICLR 2020) with "optional ignorance"; bits of one row are its
 pointwise V-information (Ethayarajh et al., ICML 2022). The control task (Hewitt and Liang, Designing and interpreting
 probes with control tasks, EMNLP 2019) has the same training rows, settings and answer frequencies, and answers drawn
-at random per image: test images are new, so one that is not right by chance alone tells of a leak between splits.
+at random per image: test images are new, so one that is right more often than by chance tells of a leak between splits.
 """
 
 from __future__ import annotations
@@ -22,35 +22,37 @@ from torch.nn import functional
 
 from diptych.analysis.information.questions import (
     MOST_ROWS,
-    NOT_ASKED,
-    PLACES,
     PROBES,
-    Place,
+    SPLIT_NAMES,
+    UNLABELLED,
     ProbeName,
     Questions,
+    SplitName,
 )
 from diptych.core.context import track
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UnknownNameError
 from diptych.core.fingerprint import fingerprint
 
-Asked = tuple[Tensor, Tensor]  # (n, d) rows, and (n, q) labels that are negative where a row is not asked
+LabelledRows = tuple[
+    Tensor, Tensor
+]  # (n, d) rows, and (n, q) labels that are negative where a row has no label
 _BLOCK = 2048
 
 
 class Probes(ABC):
-    """Probes of questions that the same rows are asked, fitted together."""
+    """Probes of questions with the same labelled rows, fitted together."""
 
     @abstractmethod
     def log_probabilities(self, rows: Tensor) -> Tensor:
         """(n, d) rows to (n, q, most classes) log probabilities."""
 
     @abstractmethod
-    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+    def fit(self, train: LabelledRows, validation: LabelledRows, settings: Tensor | None = None) -> Tensor:
         """Fit each question with its setting, (q,), or the best one on validation rows; return them."""
 
     def measure(self, rows: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (n, q) log probabilities of the right answers, 0 where not asked, and (n, q) answers."""
+        """Return (n, q) log probabilities of the right answers, 0 where unlabelled, and (n, q) answers."""
         costs, answers = [], []
         with torch.no_grad():
             for part, mine in zip(rows.split(_BLOCK), labels.split(_BLOCK), strict=True):  # type: ignore[no-untyped-call]
@@ -60,25 +62,24 @@ class Probes(ABC):
         return torch.cat(costs), torch.cat(answers)
 
     def cross_entropy(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """(q,) mean over the rows that are asked, in nats."""
+        """Return (q,) the mean over the rows that have a label, in nats."""
         return -self.measure(rows, labels)[0].sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
 
 
 def _of_labels(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """(n, q, classes) and (n, q) to (n, q): of the right class, 0 where not asked."""
+    """Return (n, q) of (n, q, classes) by (n, q) labels: of the right class, 0 where unlabelled."""
     picked = log_probabilities.gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
     return picked.masked_fill(labels < 0, 0.0)
 
 
 def _mean_loss(log_probabilities: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum over questions of their mean cross-entropy."""
     each = _of_labels(log_probabilities, labels).sum(dim=0) / (labels >= 0).sum(dim=0).clamp(min=1)
     return -each.sum()
 
 
 # How strongly the linear probe is held back: per question, by the validation rows.
 #
-# The path goes from a strong penalty to a weak one, each solution the start of the next. A question
+# The path leads from a strong penalty to a weak one, each solution the start of the next. A question
 # leaves it when two penalties in a row did not lower its cross-entropy on the validation rows, so that
 # the slow, weak end is walked by the questions that need it.
 
@@ -89,7 +90,7 @@ _IN_VAIN = 2
 class Regressions(Probes):
     """Soft-max regressions of questions with as many classes each; settings are penalties.
 
-    Minimised is, per question, mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
+    The loss of a question is mean cross-entropy (nats) + penalty/2 · ‖weights‖²; the bias is not penalised.
     """
 
     def __init__(self, names: Sequence[str], n_classes: Sequence[int], width: int, seed: int = 0) -> None:
@@ -100,7 +101,7 @@ class Regressions(Probes):
         logits = torch.addmm(bias, rows, weights).view(len(rows), *self.weights.shape[1:])
         return functional.log_softmax(logits, dim=2)
 
-    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+    def fit(self, train: LabelledRows, validation: LabelledRows, settings: Tensor | None = None) -> Tensor:
         if settings is not None:
             self.minimise(*train, settings)
             return settings
@@ -178,7 +179,7 @@ class Perceptrons(Probes):
         logits = torch.baddbmm(second_bias, units, second).masked_fill(self.impossible[:, None], -torch.inf)
         return functional.log_softmax(logits, dim=2).transpose(0, 1)
 
-    def fit(self, train: Asked, validation: Asked, settings: Tensor | None = None) -> Tensor:
+    def fit(self, train: LabelledRows, validation: LabelledRows, settings: Tensor | None = None) -> Tensor:
         """Train with AdamW; it ends early when several epochs helped no question."""
         rows, labels = train
         # of few rows, more and smaller batches: at least eight steps an epoch
@@ -261,30 +262,30 @@ def constant_frequencies(questions: Questions) -> list[np.ndarray]:
 
 
 def constant_bits(questions: Questions, labels: np.ndarray) -> np.ndarray:
-    """(n, q) −log₂ of the constant prediction of each row's answer; 0 where not asked."""
+    """Return (n, q) −log₂ of the constant prediction of each row's answer; 0 where unlabelled."""
     bits = np.zeros(labels.shape)
     for column, shares in enumerate(constant_frequencies(questions)):
-        cost = np.append(-np.log2(shares), 0.0)  # the last is for NOT_ASKED = -1
+        cost = np.append(-np.log2(shares), 0.0)  # the last is for UNLABELLED = -1
         bits[:, column] = cost[labels[:, column]]
     return bits
 
 
-def control_labels(questions: Questions, place: Place, seed: int) -> np.ndarray:
-    """(n, q) random answers of the same training frequencies, one per image and question."""
+def control_labels(questions: Questions, place: SplitName, seed: int) -> np.ndarray:
+    """Return (n, q) random answers of the same training frequencies, one per image and question."""
     part = questions.parts[place]
-    labels = np.full(part.labels.shape, NOT_ASKED, dtype=np.int64)
+    labels = np.full(part.labels.shape, UNLABELLED, dtype=np.int64)
     for column, (key, n_classes) in enumerate(zip(questions.keys, questions.n_classes, strict=True)):
         given = questions.parts["train"].labels[:, column]
         counts = np.bincount(given[given >= 0], minlength=n_classes)
-        drawn = draw_uniform(seed, _CONTROL, PLACES.index(place), question_number(key), part.images)
+        drawn = draw_uniform(seed, _CONTROL, SPLIT_NAMES.index(place), question_number(key), part.images)
         answers = np.searchsorted(np.cumsum(counts) / counts.sum(), drawn, side="right")
-        asked = part.labels[:, column] != NOT_ASKED
-        labels[asked, column] = np.minimum(answers, n_classes - 1)[asked]
+        labelled = part.labels[:, column] != UNLABELLED
+        labels[labelled, column] = np.minimum(answers, n_classes - 1)[labelled]
     return labels
 
 
 def majority(questions: Questions) -> np.ndarray:
-    """(q,) the most frequent answer of the training rows."""
+    """Return (q,) the most frequent answer of the training rows."""
     labels = questions.parts["train"].labels
     return np.array([np.bincount(given[given >= 0]).argmax() for given in labels.T], dtype=np.int64)
 
@@ -294,7 +295,7 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # (n, d) rows of train, valida
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    bits: np.ndarray  # (n_test, q) −log₂ of the probability of the right answer; 0 where not asked
+    bits: np.ndarray  # (n_test, q) −log₂ of the probability of the right answer; 0 where unlabelled
     right: np.ndarray  # (n_test, q) whether the most probable answer is the right one
     control_bits: np.ndarray  # the same of the control task, whose answers are others
     control_right: np.ndarray
@@ -308,7 +309,7 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
         raise UnknownNameError("probe", name, PROBES)
     mean, directions = _half_whitening(rows[0])
     inputs = [torch.from_numpy(((given - mean) @ directions).astype(np.float32)) for given in rows]
-    answers = {place: control_labels(questions, place, seed) for place in PLACES}
+    answers = {place: control_labels(questions, place, seed) for place in SPLIT_NAMES}
     shape = questions.parts["test"].labels.shape
     found = Probed(
         constant_bits(questions, questions.parts["test"].labels),
@@ -323,13 +324,13 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
     for columns, chosen in track(groups, f"training {name} probes", unit="groups"):
         part = questions.subset(columns, chosen)
         used = [inputs[0][torch.from_numpy(chosen)], *inputs[1:]]
-        own = [torch.from_numpy(part.parts[place].labels) for place in PLACES]
-        drawn = [torch.from_numpy(answers[place][:, columns]) for place in PLACES]
+        own = [torch.from_numpy(part.parts[place].labels) for place in SPLIT_NAMES]
+        drawn = [torch.from_numpy(answers[place][:, columns]) for place in SPLIT_NAMES]
         drawn[0] = drawn[0][torch.from_numpy(chosen)]
         fitted, control = (kind(part.keys, part.n_classes, used[0].shape[1], seed) for _ in range(2))
         chosen_settings = fitted.fit((used[0], own[0]), (used[1], own[1]))
         validation = part.parts["validation"].labels
-        bits = constant_bits(part, validation).sum(axis=0) / (validation != NOT_ASKED).sum(axis=0)
+        bits = constant_bits(part, validation).sum(axis=0) / (validation != UNLABELLED).sum(axis=0)
         constant = fitted.cross_entropy(used[1], own[1]) >= torch.from_numpy(bits * np.log(2)).float()
         control.fit((used[0], drawn[0]), (used[1], drawn[1]), chosen_settings)
         found.settings[columns] = settings = torch.where(constant, 0, chosen_settings).numpy()
@@ -349,15 +350,15 @@ def probe(name: ProbeName, rows: Rows, questions: Questions, seed: int = 0, most
 def _together(
     questions: Questions, seed: int, most: int, by_classes: bool
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return groups of questions that the same training rows are asked: their columns, and the rows."""
+    """Return groups of questions with the same labelled training rows: their columns, and the rows."""
     groups: dict[tuple[bytes, int], list[int]] = {}
-    asked = questions.parts["train"].labels != NOT_ASKED
+    labelled = questions.parts["train"].labels != UNLABELLED
     for column, n_classes in enumerate(questions.n_classes):
-        key = asked[:, column].tobytes(), n_classes if by_classes else 0
+        key = labelled[:, column].tobytes(), n_classes if by_classes else 0
         groups.setdefault(key, []).append(column)
     found = []
     for columns in groups.values():
-        rows = np.flatnonzero(asked[:, columns[0]])
+        rows = np.flatnonzero(labelled[:, columns[0]])
         if len(rows) > most:
             rows = np.sort(rows[np.argsort(draw_uniform(seed, _ROWS, rows), kind="stable")[:most]])
         found.append((np.array(columns), rows))
@@ -367,9 +368,9 @@ def _together(
 def _measured(
     fitted: Probes, rows: Tensor, labels: Tensor, questions: Questions, constant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n, q) bits of the right answers and whether they are the most probable ones, where asked."""
+    """Return (n, q) bits of the right answers and whether they are the most probable ones, where labelled."""
     log_probabilities, answers = fitted.measure(rows, labels)
     given = labels.numpy()
     predicted = np.where(constant, majority(questions), answers.numpy())
     bits = -log_probabilities.numpy().astype(np.float64) / np.log(2)
-    return bits, (given == predicted) & (given != NOT_ASKED)
+    return bits, (given == predicted) & (given != UNLABELLED)

@@ -1,30 +1,29 @@
-"""What probes are asked of image rows and caption rows: facts, digits of shortcuts, words; coded by training rows.
+"""Questions that probes answer from embeddings: facts, digits of shortcuts, words; coded by training rows.
 
-Image rows are asked every fact their image has, and every digit of the codes its picture carries.
-Caption rows are asked the facts of their image, those they state and those they do not, and the
+The questions of an image are every fact it has, and every digit of the codes it carries.
+Those of a caption are the facts of its image, those they state and those they do not, and the
 digits of their own code. Without facts, the presence of words takes their place.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from diptych.analysis.shortcuts.codes import N_DIGITS
 from diptych.core.errors import DataError
+from diptych.core.reading import read_toml
 from diptych.data.collection import Collection
 
-_FILE = resources.files("diptych.analysis.information") / "kinds.toml"
-_TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-# content → side → kind of information → what it means, in the order they are told
+_TEXTS = read_toml(Path(__file__).with_name("kinds.toml"))
+# content → side → kind of information → what it means, in the order they are reported
 GROUPS: dict[str, dict[str, dict[str, str]]] = {content: _TEXTS[content] for content in ("facts", "words")}
 READING: dict[str, str] = _TEXTS["reading"]  # how figures, and the kinds of a content, are to be read
 FUNCTION_WORDS = frozenset(_TEXTS["words-left-out"]["english"].split())
@@ -39,10 +38,10 @@ UNSTATED = "unstated "  # begins the name of a question about a fact that the ca
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is true of the rows of one split."""
+    """Answers of the rows of one split."""
 
     keys: tuple[str, ...]  # the questions' names
-    values: np.ndarray  # (n, q) objects: the answer as text, None where the row is not asked
+    values: np.ndarray  # (n, q) objects: the answer as text, None where the row has no label
     groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
     images: np.ndarray  # (n,) the image of each row
 
@@ -65,7 +64,7 @@ def has_facts(collection: Collection) -> bool:
 
 
 def has_codes(collection: Collection) -> bool:
-    """Return whether a picture or a caption of it carries a shortcut."""
+    """Return whether an image or a caption of it carries a shortcut."""
     return any(record.get("shortcuts") for record in collection.records or ()) or any(
         record.get("shortcut") for record in collection.caption_records or ()
     )
@@ -78,13 +77,13 @@ def stated_keys(collection: Collection) -> frozenset[str]:
 def image_facts(collection: Collection, ever: Set[str]) -> Answers:
     """Return every fact of every image, grouped by how many of the image's captions state it."""
     keys, values = _facts(collection)
-    asked = values != None  # noqa: E711 - elementwise
+    labelled = values != None  # noqa: E711 - elementwise
     _, times, k = _stated(collection, keys, _states(collection))
-    groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
-    groups["undescribed"] = asked & (times == 0)
+    groups = {name: labelled & mask for name, mask in _by_times(times, k).items()}
+    groups["undescribed"] = labelled & (times == 0)
     groups["never described"] = groups["undescribed"] & np.array([key not in ever for key in keys], bool)
-    groups["one caption"] = asked * times / np.maximum(k, 1)
-    groups["task-relevant"] = asked & (times > 0)
+    groups["one caption"] = labelled * times / np.maximum(k, 1)
+    groups["task-relevant"] = labelled & (times > 0)
     return Answers(tuple(keys), values, groups, np.arange(collection.n_images))
 
 
@@ -94,16 +93,16 @@ def caption_facts(collection: Collection, *, stated: bool) -> Answers:
     values = values[image]
     states, times, k = _stated(collection, keys, _states(collection))
     times, k = times[image], k[image]
-    asked = (values != None) & (states if stated else ~states & (times > 0))  # noqa: E711
-    values[~asked] = None
-    groups = {"unstated": asked}
+    labelled = (values != None) & (states if stated else ~states & (times > 0))  # noqa: E711
+    values[~labelled] = None
+    groups = {"unstated": labelled}
     if stated:
-        groups = {name: asked & mask for name, mask in _by_times(times, k).items()}
+        groups = {name: labelled & mask for name, mask in _by_times(times, k).items()}
     return Answers(tuple(keys if stated else [UNSTATED + key for key in keys]), values, groups, image)
 
 
 def carried_codes(collection: Collection) -> Answers:
-    """Return the digits of the codes on every picture: ``records[i]["shortcuts"]``, six digits each."""
+    """Return the digits of the codes on every image: ``records[i]["shortcuts"]``, six digits each."""
     codes = [tuple(record.get("shortcuts", ())) for record in collection.records or ()]
     keys, values = _digits(codes, collection.n_images)
     own = [record.get("shortcut", "") for record in collection.caption_records or ()]
@@ -112,8 +111,12 @@ def carried_codes(collection: Collection) -> Answers:
         captions = own[collection.caption_start[image] : collection.caption_start[image + 1]]
         shares = [captions.count(code) / max(1, len(captions)) for code in carried]
         stated[image, : len(carried) * N_DIGITS] = np.repeat(shares, N_DIGITS)
-    asked = values != None  # noqa: E711
-    groups = {"shortcut": asked, "one caption": asked * stated, "task-relevant": asked & (stated > 0)}
+    labelled = values != None  # noqa: E711
+    groups = {
+        "shortcut": labelled,
+        "one caption": labelled * stated,
+        "task-relevant": labelled & (stated > 0),
+    }
     return Answers(keys, values, groups, np.arange(collection.n_images))
 
 
@@ -160,12 +163,12 @@ def _states(collection: Collection) -> list[list[str]]:
 
 
 def _stated(
-    collection: Collection, keys: Sequence[str], said: Iterable[Sequence[str]]
+    collection: Collection, keys: Sequence[str], stated: Iterable[Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (n_captions, q) who says what, (n_images, q) how many captions do, and (n_images, 1) of how many."""
+    """Return (n_captions, q) what captions state, (n_images, q) how many captions do, and (n_images, 1) of how many."""
     column = {key: number for number, key in enumerate(keys)}
     states = np.zeros((collection.n_captions, len(keys)), dtype=bool)
-    for row, given in enumerate(said):
+    for row, given in enumerate(stated):
         states[row, [column[key] for key in given if key in column]] = True
     times = np.zeros((collection.n_images, len(keys)), dtype=np.int64)
     np.add.at(times, np.asarray(collection.caption_image), states)
@@ -173,7 +176,7 @@ def _stated(
 
 
 def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
-    """As :func:`diptych.data.scenes.described` sorts them."""
+    """Sort facts as :func:`diptych.data.scenes.described` does."""
     return {
         "shared": (times == k) & (k > 0),
         "partial": (times > 1) & (times < k),
@@ -181,7 +184,7 @@ def _by_times(times: np.ndarray, k: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-MOST_WORDS = 50  # how many words are asked
+MOST_WORDS = 50  # how many words are probed
 # A word is in the captions of at least so many training images and at most this share of them
 LEAST_IMAGES, MOST_SHARE = 40, 0.5
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
@@ -232,9 +235,13 @@ def _words_in(caption: str) -> list[str]:
     return _WORD.findall(caption.lower())
 
 
-NOT_ASKED = -1  # the label of a row that is not asked a question
-Place = Literal["train", "validation", "test"]
-PLACES: tuple[Place, ...] = ("train", "validation", "test")  # what probes are trained, chosen and measured on
+UNLABELLED = -1  # the label of a row that a question does not concern
+SplitName = Literal["train", "validation", "test"]
+SPLIT_NAMES: tuple[SplitName, ...] = (
+    "train",
+    "validation",
+    "test",
+)  # what probes are trained, chosen and measured on
 
 # below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
 # rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
@@ -243,25 +250,27 @@ FEW_ROWS_PER_CLASS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    labels: np.ndarray  # (n, q) int64 class numbers, NOT_ASKED where the row is not asked
+class SplitLabels:
+    labels: np.ndarray  # (n, q) int64 class numbers, UNLABELLED where the row has no label
     images: np.ndarray  # (n,) int64, the image of each row
 
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """What can be asked of train, validation and test rows."""
+    """Questions with coded answers of train, validation and test rows."""
 
     keys: tuple[str, ...]
     n_classes: tuple[int, ...]  # per question, different answers of the training rows
-    parts: Mapping[Place, Part]  # coded answers of each split
-    groups: Mapping[str, np.ndarray]  # kind of information → (n_test, q) weights; 0 where not asked
+    parts: Mapping[SplitName, SplitLabels]  # coded answers of each split
+    groups: Mapping[str, np.ndarray]  # kind of information → (n_test, q) weights; 0 where unlabelled
     notes: tuple[str, ...] = ()  # what was left out and why, and which questions have few rows
 
     def subset(self, columns: np.ndarray, train_rows: np.ndarray) -> Questions:
-        parts = {place: Part(part.labels[:, columns], part.images) for place, part in self.parts.items()}
+        parts = {
+            place: SplitLabels(part.labels[:, columns], part.images) for place, part in self.parts.items()
+        }
         train = parts["train"]
-        parts["train"] = Part(train.labels[train_rows], train.images[train_rows])
+        parts["train"] = SplitLabels(train.labels[train_rows], train.images[train_rows])
         return replace(
             self,
             keys=tuple(self.keys[column] for column in columns),
@@ -274,11 +283,11 @@ class Questions:
 def questions_of(train: Answers, validation: Answers, test: Answers) -> Questions:
     """Code the answers of three splits by the classes of the training rows.
 
-    An answer that no training row has is not asked. A question with one answer only, or that no validation or no
+    An answer that no training row has is left out. A question with one answer only, or that no validation or no
     two test answers are left of, is left out. Both are counted in the notes.
     """
     splits = (train, validation, test)
-    asked: dict[str, tuple[int, list[np.ndarray]]] = {}
+    kept: dict[str, tuple[int, list[np.ndarray]]] = {}
     constant, untestable, unseen, few = [], [], 0, []
     for key in train.keys:
         given = [
@@ -287,34 +296,34 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
         ]
         classes = sorted({value for value in given[0] if value is not None})
         code = {value: number for number, value in enumerate(classes)}
-        labels = [np.array([code.get(value, NOT_ASKED) for value in values], np.int64) for values in given]
-        counts = [int((one != NOT_ASKED).sum()) for one in labels]
+        labels = [np.array([code.get(value, UNLABELLED) for value in values], np.int64) for values in given]
+        counts = [int((one != UNLABELLED).sum()) for one in labels]
         if len(classes) < 2:
             constant += [key] * len(classes)
-        elif len(np.setdiff1d(labels[2], [NOT_ASKED])) < 2 or not counts[1]:
+        elif len(np.setdiff1d(labels[2], [UNLABELLED])) < 2 or not counts[1]:
             untestable.append(key)
         else:
             unseen += sum(value is not None for value in given[2]) - counts[2]
             few += [key] if counts[0] < FEW_ROWS_PER_CLASS * len(classes) else []
-            asked[key] = len(classes), labels
-    parts: dict[Place, Part] = {}
-    for number, (place, one) in enumerate(zip(PLACES, splits, strict=True)):
-        columns = [labels[number] for _, labels in asked.values()]
+            kept[key] = len(classes), labels
+    parts: dict[SplitName, SplitLabels] = {}
+    for number, (place, one) in enumerate(zip(SPLIT_NAMES, splits, strict=True)):
+        columns = [labels[number] for _, labels in kept.values()]
         stacked = np.stack(columns, axis=1) if columns else np.empty((len(one.images), 0), np.int64)
-        parts[place] = Part(stacked, np.asarray(one.images, np.int64))
-    of_test = parts["test"].labels != NOT_ASKED
-    places = [test.keys.index(key) for key in asked]
+        parts[place] = SplitLabels(stacked, np.asarray(one.images, np.int64))
+    of_test = parts["test"].labels != UNLABELLED
+    places = [test.keys.index(key) for key in kept]
     notes = {
         f"{len(constant)} with one value in all training rows left out: {_some(constant)}.": constant,
         f"{len(untestable)} left out, of whose values training rows share fewer than two with test rows or none with "
         f"validation rows: {_some(untestable)}.": untestable,
-        f"{unseen:,} test answers that no training row has are not asked.": unseen,
+        f"{unseen:,} test answers that no training row has are left out.": unseen,
         f"fewer than {FEW_ROWS_PER_CLASS} training rows per class, so that probes may find less than there is: "
         f"{_some(few)}.": few,
     }
     return Questions(
-        tuple(asked),
-        tuple(size for size, _ in asked.values()),
+        tuple(kept),
+        tuple(size for size, _ in kept.values()),
         parts,
         {name: weights[:, places] * of_test for name, weights in test.groups.items()},
         tuple(note for note, there in notes.items() if there),
@@ -329,7 +338,7 @@ def _some(names: Sequence[str], most: int = 6) -> str:
 def side_questions(
     side: Literal["image", "caption"], collections: Sequence[Collection], most: int
 ) -> Questions:
-    """Return everything that can be asked of one side's rows of train, validation and test."""
+    """Return all questions of one side's rows of train, validation and test."""
     train, images = collections[0], side == "image"
     more = "audit more training images with --most"
     if train.n_images < most:
@@ -347,9 +356,9 @@ def side_questions(
     given = [Answers.joined([kind(one) for kind in kinds]) for one in collections]
     whole = questions_of(*given)
     if not whole.keys:
-        fix = f"what test images say must differ, and be said of training and validation images too; {more}"
+        fix = f"facts of test images must differ, and be known of training and validation images too; {more}"
         if collections[2].n_images < 2:
             fix = "audit a test split of two images or more, whose captions differ"
-        reasons = " ".join(whole.notes) or "no fact, digit or word of them is told."
-        raise DataError(f"nothing can be asked of {side} rows: {reasons.rstrip('.')}", fix)
+        reasons = " ".join(whole.notes) or "they have no fact, digit or word."
+        raise DataError(f"{side} embeddings have no question to probe: {reasons.rstrip('.')}", fix)
     return whole

@@ -1,6 +1,6 @@
-"""Perturbations: changes of captions and pictures that people make, each declared once.
+"""Perturbations: changes of captions and images that people make, each declared once.
 
-All are functions of (seed, id), so that they can be made again, one at a time and in any order; what could not be
+All are functions of (seed, id), so that they can be repeated, one at a time and in any order; what could not be
 changed is counted with its reason. ``perturb_caption(text, "character-swap", compat="published")`` changes one caption
 as the thesis's code did, :func:`perturb_captions` many.
 """

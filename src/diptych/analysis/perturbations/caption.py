@@ -17,7 +17,7 @@ class Unchanged(Exception):
 
 
 class Caption:
-    """A caption; ``tags`` are the Penn treebank tags of its words, None where none were asked for."""
+    """A caption; ``tags`` are the Penn treebank tags of its words, None where no perturbation needs them."""
 
     def __init__(
         self, text: str, id: str = "", tags: Sequence[str] | None = None, language: Language | None = None
@@ -70,7 +70,7 @@ class Caption:
 
 
 def with_changes(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
-    """``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
+    """Return ``text`` with ``text[start:end]`` replaced for every (start, end, replacement), which lie apart."""
     parts, last = [], 0
     for start, end, replacement in sorted(changes):
         parts += [text[last:start], replacement]

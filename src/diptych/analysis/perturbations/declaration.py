@@ -1,20 +1,20 @@
-"""What a perturbation declares: its name, what it does to whom, what it needs, and whether meaning stays.
+"""Declarations of perturbations: name, what is changed, what it needs, and whether meaning stays.
 
 Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kinds`, decorated with :func:`registering`.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import Options, parse_values
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_FILE = resources.files("diptych.analysis.perturbations") / "declared.toml"
-DECLARED: dict[str, dict[str, Any]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("declared.toml"))
 GROUPS: Mapping[str, str] = DECLARED.pop("groups")  # the kinds of change
 _CHANGES_MEANING = ("word order", "meaning")
 _FIELDS = ("group", "description", "source", "suite", "needs")
@@ -37,7 +36,7 @@ class NoOptions(Options):
 class Perturbation:
     side: ClassVar[Literal["text", "image"]]
 
-    name: str  # as it is asked for and printed
+    name: str  # as it is requested and printed
     description: str  # one line of what it changes
     group: str  # one of GROUPS
     source: str  # where its definition comes from
@@ -45,7 +44,7 @@ class Perturbation:
     # does not, a good model prefers the original.
     keeps_meaning: bool
     options: type[Options] = NoOptions  # the model of its options; their defaults are what is run
-    version: int = 1  # raised by whoever changes what it makes, so that finished stress runs are made again
+    version: int = 1  # raised when its output changes, so that finished stress runs are recomputed
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -71,7 +70,7 @@ class TextPerturbation(Perturbation):
 
 @dataclass(frozen=True)
 class PicturePerturbation(Perturbation):
-    """A change of a picture: from an upright RGB picture, its draws and the options to the changed one, RGB."""
+    """A change of an image: from an upright RGB image, its draws and the options to the changed one, RGB."""
 
     side: ClassVar[Literal["text", "image"]] = "image"
 
@@ -114,7 +113,7 @@ def choose_perturbations(names: Iterable[str]) -> list[Perturbation]:
             raise UnknownNameError("perturbation", name, known)
         chosen |= {one.name for one in known[name]}
     if not chosen:
-        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+        raise UsageError("no perturbation was requested", "for example all, thesis, typos")
     return [one for one in every if one.name in chosen]
 
 

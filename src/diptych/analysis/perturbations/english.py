@@ -7,14 +7,14 @@ The rules follow Huddleston and Pullum, The Cambridge Grammar of the English Lan
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from functools import lru_cache
-from importlib import resources
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
-_FILE = resources.files("diptych.analysis.perturbations") / "words.toml"
-WORDS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))  # what its comments say
+from diptych.core.reading import read_toml
+
+WORDS = read_toml(Path(__file__).with_name("words.toml"))  # what its comments say
 
 
 def listed(text: str) -> frozenset[str]:

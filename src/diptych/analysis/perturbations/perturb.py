@@ -99,7 +99,7 @@ def perturb_captions(
     language: Language | None = None,
     tags: Sequence[Sequence[str]] | None = None,
 ) -> PerturbedCaptions:
-    """Change every caption that can be changed; what becomes of one is a function of (seed, id, caption) alone.
+    """Change every caption that can be changed; the result is a function of (seed, id, caption) only.
 
     ``language`` is a tagger and a WordNet, where the perturbation needs them; ``tags`` are those of every
     caption's words, where they are there already (:func:`diptych.data.language.tagged.tag_captions`).
@@ -128,8 +128,8 @@ def perturb_captions(
             reasons[SAME] += 1
         else:
             texts[place], changed[place] = text, True
-    said, why = settings.model_dump(), dict(reasons.most_common())
-    return PerturbedCaptions(perturbation.name, seed, compat, said, texts, changed, why)
+    used, why = settings.model_dump(), dict(reasons.most_common())
+    return PerturbedCaptions(perturbation.name, seed, compat, used, texts, changed, why)
 
 
 def perturb_caption(
@@ -151,7 +151,7 @@ def perturb_caption(
     """
     perturbation = PERTURBATIONS.get(name)
     if not isinstance(perturbation, TextPerturbation):
-        raise UsageError(f"{name} changes pictures, not captions", "see perturbed_pictures")
+        raise UsageError(f"{name} changes images, not captions", "see perturbed_pictures")
     if language is None and perturbation.needs:
         from diptych.data.language.open import WORDNET_VARIABLE
 
@@ -172,7 +172,7 @@ class CaptionList:
     name: str  # what they are of
     captions: Sequence[str]
     ids: Sequence[str]  # one per caption
-    images: Sequence[str] | None = None  # the id of each one's picture; None where there are no pictures
+    images: Sequence[str] | None = None  # the id of each one's image; None where there are no images
 
     @classmethod
     def of_collection(cls, collection: Collection) -> CaptionList:
@@ -181,7 +181,7 @@ class CaptionList:
 
     @classmethod
     def of_lines(cls, file: Path | str) -> CaptionList:
-        """Those of a text file, one per line; the number of its line, from 1, is a caption's id."""
+        """Read captions of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
         lines = text.removesuffix("\n").split("\n") if text else []
@@ -189,7 +189,7 @@ class CaptionList:
 
 
 class PerturbOptions(LanguageSpec, PartSpec, OutOption):
-    """Which captions are changed, and how."""
+    """Options of perturbing captions."""
 
     data: Path | None = parameter(
         None, "A dataset: folder or file; or a .txt file with a caption per line.", argument=True
@@ -216,18 +216,18 @@ class PerturbOptions(LanguageSpec, PartSpec, OutOption):
         texts = [one for one in every if isinstance(one, TextPerturbation)]
         pictures = [one.name for one in every if not isinstance(one, TextPerturbation)]
         if not texts:
-            what = f"{', '.join(pictures)}: of pictures, not of captions"
+            what = f"{', '.join(pictures)}: of images, not of captions"
             raise UsageError(what, "for example --perturb text")
         possible = [one for one in texts if self.compat == "none" or one.published or one.name in names]
         possible = possible or texts  # none has a published form, which is an error
         known, given = [one.name for one in possible], self.options
         if others := sorted(given.keys() - known):
-            what = f"options of {', '.join(others)}, which was not asked for"
-            raise UsageError(what, f"asked for: {', '.join(known)}")
+            what = f"options of {', '.join(others)}, which was not requested"
+            raise UsageError(what, f"requested: {', '.join(known)}")
         for one in possible:
             _settings_of(one, given.get(one.name), self.compat)
         unpublished = [one.name for one in texts if one not in possible]
-        left_out = {"they change pictures": pictures, "they have no published form": unpublished}
+        left_out = {"they change images": pictures, "they have no published form": unpublished}
         return possible, {why: names for why, names in left_out.items() if names}
 
     @property
@@ -265,14 +265,21 @@ def perturb_list(
             for row in found.changed.nonzero()[0][: options.examples if seed == first else 0]:
                 examples.append((one.name, *_around_change(captions.captions[row], found.texts[row])))
             if folder is not None:
-                file = _write(folder, captions, found)
-                given = {"name": one.name, "seed": seed, "compat": options.compat, "options": found.options}
-                given |= {"captions": size, "changed": found.n_changed, "unchanged": found.reasons}
-                written.append({"file": file, **given})
+                written.append(
+                    {
+                        "file": _write(folder, captions, found),
+                        "name": one.name,
+                        "seed": seed,
+                        "compat": options.compat,
+                        "options": found.options,
+                        "captions": size,
+                        "changed": found.n_changed,
+                        "unchanged": found.reasons,
+                    }
+                )
         if folder is not None:
-            about: dict[str, Any] = {"captions of": captions.name, "captions": size, "split": part}
-            about |= {"compat": options.compat, "language": line, "perturbations": written}
-            write_json(folder / PERTURBED, about)
+            about = {"captions of": captions.name, "captions": size, "split": part, "compat": options.compat}
+            write_json(folder / PERTURBED, {**about, "language": line, "perturbations": written})
     facts = [f"{captions.name}{'' if part is None else f', {part}'}: {size:,} captions"]
     facts += [] if options.compat == "none" else [f"compat {options.compat}"]
     facts += [] if line is None else [f"language {line}"]

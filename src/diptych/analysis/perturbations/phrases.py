@@ -1,4 +1,4 @@
-"""How the words of a caption hang together, as far as tags of single words tell reliably.
+"""Phrases of a caption, as far as tags of single words determine them reliably.
 
 A tagger trained on newspapers reads many verbs of captions as nouns: ``a boy jumps into water``. Right behind a noun
 for one, a plural is read as a verb here where ``a`` or ``an`` opened the phrase, where a particle follows (``the girl
@@ -45,9 +45,9 @@ class NounPhrase:
 
 
 def mended_tags(caption: Caption) -> list[str]:
-    """The caption's tags, with verbs that were taken for nouns put right where that is sure."""
+    """Return the caption's tags, with verbs that were taken for nouns put right where that is sure."""
     tags = list(caption.tags)
-    opened = False  # whether ``a`` or the like opened the phrase that goes on here
+    opened = False  # whether ``a`` or the like opened the phrase that continues here
     for place, tag in enumerate(tags):
         if tag in ("DT", "CD"):
             opened = caption.lower[place] in _ONE
@@ -63,7 +63,7 @@ def mended_tags(caption: Caption) -> list[str]:
 
 
 def _verb_form(word: str, tag: str, after: Sequence[str], opened: bool) -> str:
-    """The tag of a verb that was taken for a noun right behind a noun; nothing where it may be one."""
+    """Return the tag of a verb that was taken for a noun right behind a noun; nothing where it may be one."""
     if after == ["NN"] or word in PLURAL_ONLY:
         return ""
     if tag == "NN":
@@ -72,7 +72,7 @@ def _verb_form(word: str, tag: str, after: Sequence[str], opened: bool) -> str:
 
 
 def noun_phrases(caption: Caption, tags: Sequence[str]) -> Iterator[NounPhrase]:
-    """The noun phrases of a caption, in order: a determiner, adjectives, nouns, of which the last is the head."""
+    """Yield the noun phrases of a caption, in order: a determiner, adjectives, nouns, of which the last is the head."""
     words = caption.lower
     place = 0
     while place < len(words):
@@ -106,12 +106,12 @@ def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -
 
 
 def close(caption: Caption, place: int, other: int) -> bool:
-    """Whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
+    """Return whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
     return caption.text[caption.words[place].end : caption.words[other].start].strip() in ("", ",")
 
 
 def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:
-    """The places of verbs that agree with a subject; of those in the past only ``was`` and ``were`` are sure."""
+    """Return the places of verbs that agree with a subject; of those in the past only ``was`` and ``were`` are sure."""
     found, several = [], False
     for place, tag in enumerate(tags):
         several = several or tag in _SEVERAL_TAGS

@@ -1,6 +1,6 @@
-"""A collection with perturbed pictures: a view that changes each picture when it is read.
+"""A collection with perturbed images: a view that changes each image when it is read.
 
-A changed picture is a function of (seed, image id, perturbation, options) and of the picture.
+A changed image is a function of (seed, image id, perturbation, options) and of the image.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from diptych.core.options import Options
     from diptych.data.images import Overlay
 
-SAME_PICTURE = "the result is the picture itself"
+SAME_PICTURE = "the result is the image itself"
 
 
 class PerturbedSource:
@@ -55,14 +55,14 @@ class PerturbedSource:
         return fingerprint(plain, name, options, self.seed, self._ids[row])
 
     def outcome(self, row: int) -> str:
-        """Return why a picture stays as it is, empty when it is changed; it is read for it where it has not been."""
+        """Return why an image stays as it is, empty when it is changed; it is read for it where it has not been."""
         if row not in self._outcomes:
             self.read(row)
         return self._outcomes[row]
 
 
 class _OverlaidSource(PerturbedSource):
-    """The same where pictures have overlays, which stay what they are: nothing is pasted until later."""
+    """The same where images have overlays, which stay what they are: nothing is pasted until later."""
 
     def overlay(self, row: int) -> Overlay | None:
         pictures: Any = self._pictures
@@ -80,15 +80,15 @@ def perturbed_pictures(
     settings = options_of(perturbation, options)
     if collection.holds == "regions":
         raise UsageError(
-            f"{perturbation.name} changes pictures, {collection.name} holds region features",
+            f"{perturbation.name} changes images, {collection.name} holds region features",
             "read the data without the reader's option regions, or perturb captions",
         )
     kind = _OverlaidSource if isinstance(collection.source, OverlaySource) else PerturbedSource
     given = ((key, f"{one:.3g}" if isinstance(one, float) else one) for key, one in settings)
-    said = ", ".join(f"{key} {value}" for key, value in given)
+    options_text = ", ".join(f"{key} {value}" for key, value in given)
     return replace(
         collection,
         source=kind(collection, perturbation, seed, settings),
         source_rows=np.arange(collection.n_images),
-        notes=(*collection.notes, f"pictures perturbed: {perturbation.name} ({said}), seed {seed}"),
+        notes=(*collection.notes, f"pictures perturbed: {perturbation.name} ({options_text}), seed {seed}"),
     )

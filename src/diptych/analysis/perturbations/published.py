@@ -113,16 +113,14 @@ def spacy_like_tokens(caption: Caption) -> tuple[list[str], list[str]]:
 
     The pieces of a word have its tag; hyphens, contractions and marks are their own tags.
     """
-    tokens: list[str] = []
-    tags: list[str] = []
+    tagged: list[tuple[str, str]] = []
     tag_of = iter(caption.tags)
     for word in words_of(caption.text, marks=True):
         if not is_word(word.text):
-            tokens.append(word.text)
-            tags.append(word.text)
+            tagged.append((word.text, word.text))
             continue
         tag = next(tag_of)
         for number, piece in enumerate(_PIECE.findall(word.text)):
-            tokens.append(piece)
-            tags.append(piece if piece == "-" or (number and re.match(_CONTRACTION, piece, re.I)) else tag)
-    return tokens, tags
+            is_own = piece == "-" or (number and re.match(_CONTRACTION, piece, re.I))
+            tagged.append((piece, piece if is_own else tag))
+    return [token for token, _ in tagged], [tag for _, tag in tagged]

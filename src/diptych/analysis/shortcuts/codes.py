@@ -21,10 +21,10 @@ MOST_BITS = 13
 
 
 class ShortcutOptions(Options):
-    """Synthetic shortcuts: numbers laid over pictures as digits and appended to captions.
+    """Synthetic shortcuts: numbers laid over images as digits and appended to captions.
 
-    What the setups and ``compat="published"`` are stands in docs/shortcuts.md. Source: Hendriksen's thesis, chapter 4
-    (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
+    docs/explanation/shortcuts.md describes the setups and ``compat="published"``. Source: Hendriksen's thesis,
+    chapter 4 (Bleeker et al., TMLR 2024), sections 4.3 and 4.D.4.
     """
 
     setup: Literal["none", "unique", "captions", "images", "bits", "per-caption"] = Field(
@@ -76,10 +76,9 @@ _BITS, _OFFSET = (int.from_bytes(word) for word in (b"bits", b"offset"))
 
 
 def digits_of(codes: np.ndarray | int) -> np.ndarray:
-    """(…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
+    """Return (…, 6) int64 digits of codes, leading zeros included: 0, 0, 1, 2, 3, 4 of 1234."""
     powers = 10 ** np.arange(N_DIGITS - 1, -1, -1, dtype=np.int64)
-    digits: np.ndarray = np.asarray(codes, dtype=np.int64)[..., None] // powers % 10
-    return digits
+    return np.asarray(np.asarray(codes, dtype=np.int64)[..., None] // powers % 10)
 
 
 def code_text(code: int) -> str:
@@ -95,14 +94,14 @@ def with_ending(caption: str, ending: str) -> str:
 
 
 def random_bits(bits: int, seed: int, epoch: int, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
-    """(n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (their numbers)."""
+    """Draw (n,) codes, uniform in [0, 2^bits - 1], one per access of an image with its first caption (numbers)."""
     return draw_below(2**bits, seed, _BITS, epoch, images, captions)
 
 
 def published_codes(
     images: np.ndarray, captions: np.ndarray, seed: int, epoch: int, n_training: int | None
 ) -> np.ndarray:
-    """(n,) unique codes in training as the published code makes them: shifted modulo the training images where they are
+    """Return (n,) unique codes in training as the published code makes them: shifted modulo the training images where
     shuffled, so that some collide, and 8 random bits for the image of number 0, taken for one without a number."""
     codes = images
     if n_training is not None:
@@ -112,7 +111,7 @@ def published_codes(
 
 
 def digit_places(width: int, rows: int, digit_size: int) -> list[tuple[int, int]]:
-    """Left and top of each digit, row by row.
+    """Return left and top of each digit, row by row.
 
     >>> digit_places(224, 1, 28)
     [(0, 0), (37, 0), (74, 0), (111, 0), (148, 0), (185, 0)]
@@ -127,17 +126,17 @@ def check_fit(width: int, height: int, rows: int, digit_size: int) -> None:
         smaller = f"set shortcuts.digit_size to at most {room}, or " if room >= 5 else ""
         raise ImageError(
             f"{rows} {'row' if rows == 1 else 'rows'} of {N_DIGITS} digits of {digit_size} pixels take "
-            f"{N_DIGITS * digit_size} × {rows * digit_size} pixels, the picture has {width} × {height}",
-            f"{smaller}prepare larger pictures (model.image.preprocessing.size)",
+            f"{N_DIGITS * digit_size} × {rows * digit_size} pixels, the image has {width} × {height}",
+            f"{smaller}prepare larger images (model.image.preprocessing.size)",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class DigitOverlay:
-    """Codes as digits along the top of a picture, one row for each code."""
+    """Codes as digits along the top of an image, one row for each code."""
 
     digits: np.ndarray  # (rows, 6) int64, what to show
-    pictures: np.ndarray  # (rows, 6) int64, which picture of each digit shows it
+    pictures: np.ndarray  # (rows, 6) int64, which image of each digit shows it
     drawn: SizedDigits
 
     def _greys(self) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
 """Images of digits, and where they come from: a file, scikit-learn, or drawn here.
 
-Files are MNIST as an .npz archive, or as IDX with its labels beside it (LeCun, Cortes and Burges, The MNIST Database of
+Files are MNIST as an .npz archive, or as IDX with its labels (LeCun, Cortes and Burges, The MNIST Database of
 Handwritten Digits). What a header promises is checked before anything of that size is allocated.
 """
 
@@ -10,7 +10,6 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,12 +20,12 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.reading import file_errors, open_bytes, open_regular, read_arrays
 
-MAX_BYTES = 500_000_000  # an array of more bytes is refused (MNIST's 60,000 training pictures are 47 million)
+MAX_BYTES = 500_000_000  # an array of more bytes is refused (MNIST's 60,000 training images are 47 million)
 _PICTURE_KEYS = ("x_train", "images", "train_images", "x", "data")
 _LABEL_KEYS = ("y_train", "labels", "train_labels", "y", "target")
 _FORMATS = (
     "give MNIST as an .npz file (x_train and y_train) or as train-images-idx3-ubyte[.gz] with "
-    "train-labels-idx1-ubyte[.gz] beside it"
+    "train-labels-idx1-ubyte[.gz] next to it"
 )
 
 _LONGEST_PATH = 4096
@@ -46,16 +45,16 @@ class DigitImages:
         """Sort (n, side, side) uint8 images by the digit that each of them shows; each at least once."""
         shape, what = pictures.shape, ""
         if pictures.dtype != np.uint8 or len(shape) != 3 or shape[1] != shape[2] or not shape[1]:
-            what = f" holds pictures as {pictures.dtype} of shape {shape}"
-            fix = "expected uint8 of shape (pictures, side, side)"
+            what = f" holds images as {pictures.dtype} of shape {shape}"
+            fix = "expected uint8 of shape (images, side, side)"
         elif labels.shape != shape[:1] or labels.dtype.kind not in "iu":
-            what = f" holds {len(pictures):,} pictures and labels as {labels.dtype} of shape {labels.shape}"
-            fix = "expected one whole number for each picture"
+            what = f" holds {len(pictures):,} images and labels as {labels.dtype} of shape {labels.shape}"
+            fix = "expected one whole number for each image"
         elif len(wrong := np.flatnonzero((labels < 0) | (labels > 9))):
-            what = f": picture {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9"
+            what = f": image {wrong[0]} has the label {labels[wrong[0]]}, which is no digit 0–9"
             fix = "leave letters out, or give another file"
         elif len(missing := np.setdiff1d(np.arange(10), labels)):
-            what = f" holds no picture of the digit {missing[0]}"
+            what = f" holds no image of the digit {missing[0]}"
             fix = "give a file with all of 0–9, or digits = 'sklearn' or 'drawn'"
         if what:
             raise DataError(f"{name}{what}", fix)
@@ -74,12 +73,12 @@ class DigitImages:
 
 
 class SizedDigits:
-    """Digits ``size`` pixels wide as they are pasted: of that size as they are, others resized when first asked for."""
+    """Digits ``size`` pixels wide as they are pasted: of that size as they are, others resized when first used."""
 
     def __init__(self, images: DigitImages, size: int) -> None:
         self.images = images
         self.size = size
-        # The most used pictures of large digits are kept, within a fixed amount of memory.
+        # The most used images of large digits are kept, within a fixed amount of memory.
         self.grey = lru_cache(maxsize=max(16, _CACHED_BYTES // size**2))(self._grey)
 
     def _grey(self, digit: int, picture: int) -> np.ndarray:
@@ -99,9 +98,9 @@ def load_digits(source: str) -> DigitImages:
     if source == "drawn":
         return drawn_digits()
     if source == "sklearn":
-        # 1,797 pictures of 8 × 8 pixels in 17 shades, made 256; Alpaydin and Kaynak, Optical Recognition of
+        # 1,797 images of 8 × 8 pixels in 17 shades, made 256; Alpaydin and Kaynak, Optical Recognition of
         # Handwritten Digits, UCI, 1998 (its test set)
-        bundled = require("sklearn.datasets", "targets", "pictures of digits from scikit-learn").load_digits()
+        bundled = require("sklearn.datasets", "targets", "images of digits from scikit-learn").load_digits()
         pictures = np.rint(bundled.images * (255 / 16)).astype(np.uint8)
         return DigitImages.of_labelled("scikit-learn's digits", pictures, bundled.target)
     if not source or len(source) > _LONGEST_PATH or not Path(source).exists():
@@ -126,12 +125,10 @@ def read_digit_file(path: Path) -> DigitImages:
             next((key for key in keys if key in arrays), "") for keys in (_PICTURE_KEYS, _LABEL_KEYS)
         )
         if not (pictures and labels):
-            fix = (
-                f"pictures are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}"
-            )
+            fix = f"images are called {' or '.join(_PICTURE_KEYS[:2])}, labels {' or '.join(_LABEL_KEYS[:2])}"
             raise DataError(f"{path} holds the arrays {', '.join(sorted(arrays)) or 'none'}", fix)
         return DigitImages.of_labelled(path.name, arrays[pictures], arrays[labels])
-    return DigitImages.of_labelled(path.name, read_idx(path, 3), read_idx(_labels_beside(path), 1))
+    return DigitImages.of_labelled(path.name, read_idx(path, 3), read_idx(_labels_of(path), 1))
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
@@ -155,19 +152,18 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
-def _labels_beside(path: Path) -> Path:
+def _labels_of(path: Path) -> Path:
     if "images" not in path.name or "idx3" not in path.name:
-        raise DataError(f"{path} is neither an .npz archive nor named as IDX pictures", _FORMATS)
+        raise DataError(f"{path} is neither an .npz archive nor named as IDX images", _FORMATS)
     name = path.name.replace("images", "labels").replace("idx3", "idx1")
     plain = name.removesuffix(".gz")
     for candidate in (name, plain, f"{plain}.gz"):
         if (path.parent / candidate).is_file():
             return path.parent / candidate
-    raise DataError(f"the labels of {path} are not beside it: {plain} or {plain}.gz expected", _FORMATS)
+    raise DataError(f"the labels of {path} are missing: {plain} or {plain}.gz expected", _FORMATS)
 
 
 @cache
 def drawn_digits() -> DigitImages:
-    """Return forty pictures of each digit, 28 × 28 pixels, light on dark, drawn for this package."""
-    with resources.as_file(resources.files("diptych.analysis.shortcuts") / "drawn.npz") as path:
-        return DigitImages("drawn digits", list(read_arrays(path)["pictures"]))
+    """Return forty images of each digit, 28 × 28 pixels, light on dark, drawn for this package."""
+    return DigitImages("drawn digits", list(read_arrays(Path(__file__).with_name("drawn.npz"))["pictures"]))

@@ -1,4 +1,4 @@
-"""Shortcuts of a collection: what its pictures and captions carry in training and in evaluation."""
+"""Shortcuts of a collection: what its images and captions carry in training and in evaluation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from diptych.analysis.shortcuts.digits import SizedDigits, load_digits
 from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.data.batches import Batch
-from diptych.data.collection import Collection
+from diptych.data import Batch, Collection
 from diptych.data.images import Overlay, OverlaySource
 from diptych.metrics.ground_truth import places_of
 from diptych.metrics.runs import places
@@ -60,15 +59,15 @@ _TRAINING, _EVALUATION, _DEAL, _CARRIED = map(int.from_bytes, (b"train", b"eval"
 
 @dataclass(frozen=True)
 class BatchShortcuts:
-    overlays: list[Overlay | None]  # one per image of the batch; None where a picture carries nothing
+    overlays: list[Overlay | None]  # one per image of the batch; None where an image carries nothing
     endings: list[str]  # one per caption of the batch, "0 0 1 2 3 4"; empty where a caption carries nothing
 
 
 _SETUPS = {
     "none": "none",
     "unique": "a unique number on every image and its captions",
-    "captions": "a unique number on every image's captions alone",
-    "images": "a unique number on every image alone",
+    "captions": "a unique number on only every image's captions",
+    "images": "a unique number on only every image",
     "bits": "numbers of {0.bits} bits on images and captions",
     "per-caption": "a unique number on every caption, {0.carries} of them on its image",
 }
@@ -82,10 +81,7 @@ class Shortcuts:
     """Shortcuts of one collection, with ``options``; :meth:`of` makes them."""
 
     def __init__(self, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> None:
-        self.options = options
-        self._whole = whole
-        self._train = train
-        self._seed = seed
+        self.options, self._whole, self._train, self._seed = options, whole, train, seed
         self._numbers_of = lru_cache(maxsize=1)(self._numbers)  # the same split again and again
         # Batches of two epochs can be under way at once, no more.
         self._dealt = lru_cache(maxsize=2)(
@@ -104,8 +100,8 @@ class Shortcuts:
             )
         if options.on_images and whole.holds == "regions":
             raise UsageError(
-                f"setup {options.setup!r} lays digits over pictures, {whole.name} holds region features",
-                "set shortcuts.setup = 'captions', or read the pictures",
+                f"setup {options.setup!r} lays digits over images, {whole.name} holds region features",
+                "set shortcuts.setup = 'captions', or read the images",
             )
         return cls(options, whole.divided(), train, seed)
 
@@ -113,7 +109,7 @@ class Shortcuts:
         """Return what a batch of ``split``, a part of the whole collection, carries in an epoch.
 
         An image that comes with several of its captions carries one code with all of them. Taken again in the
-        same epoch, with other captions, it has other pictures of its digits and, of ``bits``, another code.
+        same epoch, with other captions, it has other images of its digits and, of ``bits``, another code.
         """
         if self.options.setup == "none":
             return BatchShortcuts([None] * len(batch.images), [""] * len(batch.captions))
@@ -136,7 +132,7 @@ class Shortcuts:
         """Return ``split`` as it is evaluated with shortcuts, under the same ids.
 
         ``join`` puts endings to captions: an encoder's ``with_endings``, which makes room where texts are cut. By
-        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on picture i, such as
+        default there is a blank between. ``records[i]["shortcuts"]`` are the codes on image i, such as
         ``("001234",)``; ``caption_records[j]["shortcut"]`` is the one that caption j ends with, or an empty text.
         """
         images, captions = self._numbers_of(split)
@@ -186,9 +182,14 @@ class Shortcuts:
             "bits": {"bits": options.bits},
             "per-caption": {"carries": options.carries},
         }
-        found: dict[str, Any] = {"setup": options.setup, **own.get(options.setup, {})}
-        found["numbered"] = f"rows of {whole.n_images} images and {whole.n_captions} captions"
-        found |= {"shuffled": options.shuffled, "compat": options.compat, "seed": self._seed}
+        found: dict[str, Any] = {
+            "setup": options.setup,
+            **own.get(options.setup, {}),
+            "numbered": f"rows of {whole.n_images} images and {whole.n_captions} captions",
+            "shuffled": options.shuffled,
+            "compat": options.compat,
+            "seed": self._seed,
+        }
         if options.on_images:
             images = self._digits.images
             about = {"source": images.name, "pictures": int(images.counts.sum())}
@@ -210,7 +211,7 @@ class Shortcuts:
         epoch: int | None = None,
         firsts: np.ndarray | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return per image the codes of its picture, from the top, and (c,) the codes of captions' ends.
+        """Return per image the codes of its image, from the top, and (c,) the codes of captions' ends.
 
         ``owner`` (c,) is the place in ``images`` of each caption's image, ``firsts`` (b,), in training, the numbers of
         the first captions that came with the images.
@@ -247,12 +248,11 @@ class Shortcuts:
                 "codes are dealt",
                 "take batches of that split",
             )
-        codes: np.ndarray = self._dealt(epoch)[place]
-        return codes
+        return np.asarray(self._dealt(epoch)[place])
 
     @cached_property
     def _own(self) -> np.ndarray:
-        """Numbers of the training split's images, or of its captions where those have codes; ascending."""
+        """Return the numbers of the training split's images, or of its captions where those have codes; ascending."""
         own = np.flatnonzero(np.asarray(self._whole.splits, dtype=object) == self._train)
         if not len(own):
             raise UnknownNameError(f"split of {self._whole.name}", self._train, self._whole.split_sizes)
@@ -290,7 +290,6 @@ class Shortcuts:
         ]
 
     def _numbers(self, split: Collection) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of the images and captions of ``split``."""
         found: list[np.ndarray] = []
         for what, ids in (("image", split.image_ids), ("caption", split.caption_ids)):
             known = self._known[what]

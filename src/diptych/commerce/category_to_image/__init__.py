@@ -1,7 +1,4 @@
-"""Category-to-image retrieval: pictures for the nodes of a category tree, categories for products (thesis ch. 7).
-
-Names are imported when they are used, so that the command line loads no library that it does not need.
-"""
+"""Category-to-image retrieval: images for the nodes of a category tree, categories for products (thesis ch. 7)."""
 
 from __future__ import annotations
 

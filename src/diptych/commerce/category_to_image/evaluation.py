@@ -38,7 +38,12 @@ from diptych.commerce.category_to_image.rankers import (
     learn_mixed,
     measure_ranker,
 )
-from diptych.commerce.category_to_image.results import Cell, baseline_of, evaluation_sections, setting_numbers
+from diptych.commerce.category_to_image.results import (
+    ModelResult,
+    baseline_of,
+    evaluation_sections,
+    setting_numbers,
+)
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.context import check_stop
@@ -47,7 +52,7 @@ from diptych.core.files import check_replaceable, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.reading import read_json
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.core.version import __version__
 from diptych.evaluation.comparison import Spread
 from diptych.metrics.bootstrap import Bootstrap
@@ -119,7 +124,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class Worker:
     """All that models need; each process gets a copy."""
 
     protocol: EvaluationProtocol
@@ -128,8 +133,7 @@ class Work:
     categories: CategoryFeatures  # of all nodes of the tree
     given: Ranker | None  # a model that was trained before
 
-    def run(self, unit: Unit) -> Cell:
-        """Train and measure one model."""
+    def run(self, unit: Unit) -> ModelResult:
         spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
         test = self.products["test"]
         judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
@@ -145,7 +149,7 @@ class Work:
         # Of products fewer measures are printed; a category is resampled by itself.
         per_query = {"t2i": dict(result.per_query["t2i"])}
         per_query["i2t"] = {name: result.per_query["i2t"][name] for name in PRODUCT_MEASURES}
-        return Cell(
+        return ModelResult(
             result=replace(result, per_query=per_query, ranks={}, text_image=np.full(len(place), -1)),
             nodes=judged.nodes,
             first=np.where(place < 0, -1, judged.products[place]),
@@ -172,7 +176,7 @@ class Work:
         return model
 
 
-def _on_one_thread(work: Work) -> Work:
+def _on_one_thread(work: Worker) -> Worker:
     import torch
 
     torch.set_num_threads(1)
@@ -281,20 +285,20 @@ def evaluate_models(
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
     model = None if given is None else given[0]
-    work = Work(protocol, train, made, maker.categories(texts), model)
+    work = Worker(protocol, train, made, maker.categories(texts), model)
     units: dict[str, Unit] = {}
     for setting, name in product(chosen, names):
         for seed in (None,) if given or name in RANKERS else seeds:
             unit = unit_of(setting, name, seed)
             units[unit.key] = unit
-    job, threads = Job(out, protocol, Cell, noun="models"), torch.get_num_threads()
+    job, threads = Job(out, protocol, ModelResult, noun="models"), torch.get_num_threads()
     try:
-        job.run(units, Work.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
+        job.run(units, Worker.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))
     finally:
         torch.set_num_threads(threads)
-    cells: dict[str, dict[str, list[Cell]]] = {}
+    cells: dict[str, dict[str, list[ModelResult]]] = {}
     for key, unit in units.items():
-        cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(Cell.open(job.path(key)))
+        cells.setdefault(unit.setting, {}).setdefault(unit.model, []).append(ModelResult.open(job.path(key)))
     counts = ", ".join(f"{name} {len(known[name]):,}" for name in made)
     unreadable = sum(one.about["unreadable_pictures"] for one in made.values())
     counts += f"; {unreadable:,} images that cannot be read" if unreadable else ""
@@ -323,7 +327,7 @@ def evaluate_models(
 
 
 @dataclass(frozen=True, eq=False)
-class ModelsEvaluation:
+class ModelsEvaluation(Tabular):
     """A finished evaluation of models of categories and products."""
 
     folder: Path
@@ -336,7 +340,6 @@ class ModelsEvaluation:
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open what :func:`evaluate_models` has written."""
         folder = Path(folder)
         protocol, file = EvaluationProtocol.open(folder), folder / RESULTS
         numbers = read_json(file) if file.is_file() else {}
@@ -351,10 +354,9 @@ class ModelsEvaluation:
     def baseline(self) -> str:
         return baseline_of(self.models)
 
-    def cells(self, setting: str, model: str) -> list[Cell]:
-        """Return one unit per seed, or the one of a model that is not trained."""
+    def cells(self, setting: str, model: str) -> list[ModelResult]:
         keys = [key for key, unit in self.about["units"].items() if unit == [setting, model]]
-        return [Cell.open(self.folder / "units" / f"{key}.npz") for key in keys]
+        return [ModelResult.open(self.folder / "units" / f"{key}.npz") for key in keys]
 
     def value(self, setting: str, model: str, measure: str, direction: str = "t2i") -> Spread:
         """Return one number over seeds, a share in [0, 1]; ``i2t`` is a product as the query."""

@@ -93,7 +93,6 @@ class TrainOptions(Options):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The encoders whose embeddings it takes."""
         return ("image", "text") if "image" in self.modalities else ("text",)
 
     @property
@@ -245,11 +244,7 @@ class FeatureMaker:
 
     @classmethod
     def reopen(cls, described: Mapping[str, Any], folder: Path, cache: Path | str | None = None) -> Self:
-        """Open encoders by their :meth:`describe`; ``folder`` holds the text encoder.
-
-        Raises:
-            MismatchError: an encoder's weights are others by now.
-        """
+        """Open encoders by their :meth:`describe` and the text encoder's folder; MismatchError for other weights."""
         image, text = described["image"] or {"source": None, "options": {}}, described["text"]
         source, is_own = image["source"], text["kind"] == "dual" and text["model"] == image["source"]
         made = cls.of(source, source if is_own else folder, image_options=image["options"], cache=cache)
@@ -273,10 +268,7 @@ class FeatureMaker:
         return {"image": image, "text": self.text.describe(), "fingerprint": self.fingerprint}
 
     def products(self, catalogue: Catalogue) -> ProductFeatures:
-        """Return embeddings of a catalogue's products; what was computed before is not computed again.
-
-        The row of an image that is missing or cannot be read is zeros; the latter are logged and counted.
-        """
+        """Return embeddings of products, computed once; zeros for an image that is missing or, logged, unreadable."""
         from scipy.sparse import csr_array
 
         images, pictured = None, catalogue.pictured

@@ -49,10 +49,10 @@ VERDICTS = {
     "uncertain": "not even the most general category is sure enough",
     "nothing known": "has nothing that the model reads: nothing is suggested",
     "agrees": "what is sure enough lies on a path of its own",
-    "refines": "goes on below its own category",
+    "refines": "continues below its own category",
     "disagrees": "what is sure enough leads elsewhere than its own categories",
 }
-REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")  # a person has to look at them
+REVIEWED = ("in part", "uncertain", "nothing known", "disagrees")  # a user has to look at them
 
 Filled = dict[str, Any]
 """A suggestion for one product, JSON-able; probabilities have six digits, as far as products of float32 rows agree.
@@ -74,10 +74,7 @@ Overlap = tuple[int, int, int]
 
 
 def overlap_of(tree: CategoryTree, node: int, own: np.ndarray) -> Overlap:
-    """Return |P ∩ T|, |P| and |T|: categories on the path to ``node`` (-1: none), on a product's own, and on both.
-
-    Of several own places T is the path with the most categories of P, of these the shortest.
-    """
+    """Return |P ∩ T|, |P| and |T|: categories on the path P to ``node`` (-1: none), the nearest own path T, both."""
     common = tree.common(own, np.full(len(own), node)) if node >= 0 else np.zeros(len(own), dtype=np.int64)
     best = np.lexsort((tree.depth[own], -common))[0]
     return int(common[best]), int(tree.depth[node]) if node >= 0 else 0, int(tree.depth[own[best]])
@@ -151,10 +148,9 @@ class Filler:
     def fill(
         self, products: np.ndarray, catalogue: Catalogue, known: np.ndarray | None = None
     ) -> Iterator[tuple[Filled, Overlap | None]]:
-        """Yield suggestions for (n, d) float32 rows of a catalogue's products, with the overlap with their own paths.
+        """Yield suggestions for (n, d) float32 rows of products, and the overlap with their own paths.
 
-        Nothing is suggested for products that are not ``known``, (n,) booleans: those without anything that their rows
-        were made of, which are all the same.
+        Nothing is suggested for products that are not ``known``, (n,) booleans: they have nothing that the model reads.
         """
         tree = self.tree
 
@@ -335,7 +331,6 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
 
 
 def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
-    """Return tables and lines about suggestions and their worth."""
     found, reliability, counts = summary["calibration"], summary["reliability"], summary["counts"]
     shown: list[Table | str] = []
     if reliability is not None:
@@ -370,7 +365,7 @@ def fill_shown(summary: Mapping[str, Any], file: Path) -> list[Table | str]:
         return [*shown, "all products have a category: nothing to fill"]
     agreed = sum(counts.get(one, 0) for one in summary["left_out"])
     left = f"; {agreed:,} that agree with their own category left out" if agreed else ""
-    review = f"{summary['review']:,} of them need a person, as in {file.with_suffix('.review.csv')}"
+    review = f"{summary['review']:,} of them need review, as in {file.with_suffix('.review.csv')}"
     return [*shown, f"{summary['products'] - agreed:,} products in {file}{left}", review]
 
 
@@ -379,7 +374,6 @@ COLUMNS += ["whole_path", "whole_code", "levels", "alternatives"]
 
 
 def _row_of(one: Filled) -> list[str]:
-    """Return a suggestion as a row of a table, by COLUMNS."""
     levels, others = one["levels"], one["alternatives"]
     last = one["code"] or "", f"{one['confidence']:.6f}", "; ".join(one["own"])
     whole = SEPARATOR.join(level["name"] for level in levels), (levels[-1]["code"] or "") if levels else ""
@@ -394,7 +388,7 @@ def write_filled(
     metadata: Mapping[str, Any],
     leave_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write suggestions as they come, those that need a person as CSV, and a summary, which is returned."""
+    """Write suggestions as they come, those that need review as CSV, and a summary, which is returned."""
     counts, overlaps, summary_file = dict.fromkeys(VERDICTS, 0), [], file.with_suffix(".summary.json")
     how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "errors": "replace", "newline": ""}
     is_table = file.suffix == ".csv"

@@ -175,7 +175,7 @@ def image_rows(encoder: ImageEncoder, catalogue: Catalogue, root: Path) -> tuple
             return otherwise if row < 0 else read(row)
         except ImageError as error:
             name = catalogue.ids[product]
-            logger.warning("the picture of product %r cannot be read: %s", name, error.message)
+            logger.warning("the image of product %r cannot be read: %s", name, error.message)
             return otherwise
 
     def content(row: int) -> str:

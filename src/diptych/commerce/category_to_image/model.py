@@ -27,10 +27,7 @@ class Bags(NamedTuple):
 
 
 class AttentionPooling(nn.Module):
-    """A mean whose weights are a soft-max over a product's own attributes, w_i ∝ exp(a_i·u / √d).
-
-    The query u begins at 0, where it is the published mean (Eq. 7.5). A product without attributes gets zeros.
-    """
+    """A mean weighted by w_i ∝ exp(a_i·u / √d) over a product's attributes; at u = 0 the published mean (Eq. 7.5)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -48,10 +45,7 @@ class AttentionPooling(nn.Module):
 
 
 class ProjectionHead(nn.Module):
-    """g of Eq. 7.2 and 7.6: two hidden layers with exact GELU and layer norm (section 7.4.2).
-
-    The chapter does not give the order of its parts; ``before``, norm then GELU, is ours.
-    """
+    """g of Eq. 7.2 and 7.6: two hidden layers with exact GELU and layer norm, whose order ``before`` is ours."""
 
     def __init__(
         self, inputs: int, hidden: int, width: int, normalise: Normalise = "before", dropout: float = 0.0
@@ -180,10 +174,7 @@ class CategoryProductLoss(Tempered):
 def tree_margins(
     tree: CategoryTree, nodes: np.ndarray, strength: float, greatest: int | None = None
 ) -> np.ndarray:
-    """(β, β) float32 margins m·D(j, k) of pairs whose categories are the (β,) ``nodes``.
-
-    D is a share of the ``greatest`` distance, that of two of ``nodes`` unless it is given.
-    """
+    """(β, β) float32 margins m·D(j, k) of pairs of (β,) ``nodes``; D is a share of the ``greatest`` distance."""
     distances = tree.distance(nodes[:, None], nodes[None, :])
     margins: np.ndarray = strength * distances / (greatest or greatest_distance(tree, nodes))
     return margins.astype(np.float32)

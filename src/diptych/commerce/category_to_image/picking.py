@@ -16,7 +16,7 @@ from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartO
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.options import parameter
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
@@ -48,7 +48,6 @@ class PickOptions(PartOptions):
 
 
 def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
-    """Pick the best images for every category of the products' tree."""
     check_replaceable(folder, PICKS)
     catalogue = data.of(run, options.split)
     about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
@@ -59,7 +58,7 @@ def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder:
 
 
 @dataclass(frozen=True, eq=False)
-class Picks:
+class Picks(Tabular):
     """Products that stand for categories, best first."""
 
     catalogue: Catalogue  # the products and the tree
@@ -122,7 +121,6 @@ class Picks:
             yield {**names, **counts, "products": list(shown)}
 
     def warnings(self) -> list[str]:
-        """Return what should be known of picks before they are looked at."""
         setting = self.about.get("ranker", {}).get("options", {}).get("setting", "all")
         known, found = self.about.get("trained_on"), []
         if self.among == "all" and setting != "all":
@@ -135,7 +133,6 @@ class Picks:
         return found
 
     def tables(self) -> list[Table]:
-        """Return what was picked, by level of the tree."""
         depth, found, rows = self.catalogue.tree.depth, np.diff(self.start), []
         owner, shares = np.repeat(depth, found), ["% found"] if self.among == "all" else []
         for level in np.unique(depth).tolist():

@@ -1,8 +1,4 @@
-"""Rankers: models that order products for a category, as embeddings whose inner products are the scores.
-
-Their measures, with categories as queries for products and products as queries for their category; and Mixed, the
-trained model and the zero-shot text encoder, weighted by whether training saw a category's text.
-"""
+"""Rankers, models that order products for a category by inner products of embeddings, and their measures."""
 
 from __future__ import annotations
 
@@ -116,7 +112,7 @@ class ZeroShot(Ranker):
         encoder = products.about.get(side) or {}
         if side == "image" and encoder.get("kind") != "dual":
             source = encoder.get("source", "none")
-            problem = f"{name} needs a dual encoder, and pictures were encoded by {source}"
+            problem = f"{name} needs a dual encoder, and images were encoded by {source}"
             raise UsageError(problem, f"give CLIP or a run of yours as image encoder, or leave {name} out")
         self.name, self._side, self.about = name, side, {"encoder": dict(encoder)}
         self._expected = encoders_of(products.about, side)
@@ -256,10 +252,7 @@ _HELD_OUT = 0.2  # share of categories, and of the other products
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Ranker):
-    """w · trained + (1 − w) · zero-shot, both standardised; w depends on whether training saw the category.
-
-    A product without a title has an average zero-shot score; a text without an embedding has trained scores.
-    """
+    """w · trained + (1 − w) · zero-shot, both standardised; w depends on whether training saw the category."""
 
     trained: Ranker
     frozen: Ranker

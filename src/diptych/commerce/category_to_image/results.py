@@ -14,8 +14,7 @@ from diptych.commerce.category_to_image.rankers import CATEGORY_MEASURES, LEADER
 from diptych.commerce.taxonomy import CategoryTree
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.table import Cell as TableCell
-from diptych.core.table import Table
+from diptych.core.table import Cell, Table
 from diptych.evaluation.comparison import Difference, Spread
 from diptych.evaluation.result import Result
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
@@ -36,7 +35,7 @@ Values = Mapping[str, Mapping[str, Sequence[np.ndarray]]]  # (q,) per model, mea
 
 
 @dataclass(frozen=True, eq=False)
-class Cell(Artifact, kind="category_cell", version=2, recreate="diptych categories evaluate DATA"):
+class ModelResult(Artifact, kind="category_cell", version=2, recreate="diptych categories evaluate DATA"):
     """One model in one setting, of one seed."""
 
     result: Result  # ``t2i``: categories as queries, ``i2t``: products
@@ -51,16 +50,11 @@ class Cell(Artifact, kind="category_cell", version=2, recreate="diptych categori
 
 
 def baseline_of(models: Sequence[str]) -> str:
-    """Return the model that others are compared with: CLIP-ITA as in the thesis, or the last that there is."""
     return "clip-ita" if "clip-ita" in models else models[-1]
 
 
 def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Difference]:
-    """Compare every model with a baseline by the thesis's measures, category by category.
-
-    Categories are swapped and resampled, their values averaged over seeds first: a p-value says whether the
-    difference would be there with other categories, not with other seeds.
-    """
+    """Compare every model with a baseline by the thesis's measures, over categories, after averaging over seeds."""
     pairs = [(model, name) for model in values if model != baseline for name in CATEGORY_MEASURES]
     gaps = [
         [np.mean(values[one][name], axis=0) - np.mean(values[baseline][name], axis=0)] for one, name in pairs
@@ -76,7 +70,7 @@ def compare_models(values: Values, baseline: str, how: Bootstrap) -> list[Differ
 
 
 def setting_numbers(
-    cells: Mapping[str, list[Cell]], judged: Judged, test: Catalogue, how: Bootstrap
+    cells: Mapping[str, list[ModelResult]], judged: Judged, test: Catalogue, how: Bootstrap
 ) -> dict[str, Any]:
     """Return everything that is printed of one setting, JSON-able.
 
@@ -130,8 +124,7 @@ def setting_numbers(
     }
 
 
-def _whole(cells: Sequence[Cell], values: Mapping[str, Any], how: Bootstrap) -> dict[str, Any]:
-    """Return values of all categories, with every seed's, their interval and chance."""
+def _whole(cells: Sequence[ModelResult], values: Mapping[str, Any], how: Bootstrap) -> dict[str, Any]:
     table = np.stack([np.mean(of, axis=0) for of in values.values()], axis=1)
     ends = dict(zip(values, (resampled_sums(table, how) / len(table)).T, strict=True))
     found = {}
@@ -198,8 +191,7 @@ def count_errors(
     }
 
 
-def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return counts of first products of another category, summed over seeds."""
+def _errors(tree: CategoryTree, cells: Sequence[ModelResult]) -> dict[str, Any]:
     nodes, found, right = (
         np.concatenate([getattr(one, name) for one in cells]) for name in ("nodes", "found", "right")
     )
@@ -214,10 +206,7 @@ def _errors(tree: CategoryTree, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def confused_siblings(tree: CategoryTree, truth: np.ndarray, guess: np.ndarray) -> list[dict[str, Any]]:
-    """Return pairs of siblings that products are taken for each other's, those most confused first.
-
-    ``truth`` are the (n,) nodes of products, ``guess`` those that they were taken for, -1 for none.
-    """
+    """Return pairs of siblings that products are taken for each other's, most confused first; guess -1: none."""
     kin = (guess >= 0) & (kinship(tree, truth, guess) == "sibling")
     counts = Counter(zip(truth[kin].tolist(), guess[kin].tolist(), strict=True))
     size = np.bincount(truth, minlength=len(tree))
@@ -242,7 +231,7 @@ def choose_examples(
     return list(chosen.values())
 
 
-def _examples(test: Catalogue, cell: Cell, relevant: np.ndarray) -> list[dict[str, Any]]:
+def _examples(test: Catalogue, cell: ModelResult, relevant: np.ndarray) -> list[dict[str, Any]]:
     paths, examples = test.tree.paths, []
     for row in choose_examples(test.tree, cell.nodes, cell.found, cell.right, cell.score):
         first, category, found = int(cell.first[row]), cell.nodes[[row]], cell.found[[row]]
@@ -264,21 +253,18 @@ def model_name(model: str) -> str:
 
 
 def short_path(path: Sequence[str]) -> str:
-    """Return the most general category and the two most specific ones."""
     return " › ".join(path if len(path) <= 3 else [path[0], "…", *path[-2:]])
 
 
-def percent(share: float | None, note: str = "", **look: Any) -> TableCell:
-    """Return a share as a cell, in per cent."""
-    return TableCell("–" if share is None else f"{100 * share:.1f}", note, value=share, **look)
+def percent(share: float | None, note: str = "", **look: Any) -> Cell:
+    return Cell("–" if share is None else f"{100 * share:.1f}", note, value=share, **look)
 
 
-def count_cell(value: float) -> TableCell:
-    return TableCell.number(value, 0 if value == int(value) else 1)
+def count_cell(value: float) -> Cell:
+    return Cell.number(value, 0 if value == int(value) else 1)
 
 
 def scores_of(numbers: Numbers, part: str = "all") -> list[dict[str, Any]]:
-    """Return the lines of one part of a setting's scores."""
     return [one for one in numbers["scores"] if one["part"] == part]
 
 
@@ -291,7 +277,7 @@ def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
         best = {column: max(one["values"][column]["mean"] for one in lines) for column in columns}
         rows = []
         for line in lines:
-            rows.append([TableCell(model_name(line["model"]))])
+            rows.append([Cell(model_name(line["model"]))])
             for column in columns:
                 mean, sd, low, high = (line["values"][column][key] for key in ("mean", "sd", "low", "high"))
                 note = "" if sd is None else f"±{100 * sd:.1f}"
@@ -299,9 +285,9 @@ def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
                     note = "" if low is None else f"{100 * low:.1f}–{100 * high:.1f}"
                 strong, mark = mean == best[column] > 0, _MARKS[verdicts.get((line["model"], column), "")]
                 text = f"{100 * mean:.1f}{' *' if strong else ''}{mark}"
-                rows[-1].append(TableCell(text, note, strong=strong, value=mean))
+                rows[-1].append(Cell(text, note, strong=strong, value=mean))
         chance = (percent(lines[0]["values"][column]["chance"]) for column in columns)
-        rows.append([TableCell("chance"), *chance])
+        rows.append([Cell("chance"), *chance])
         return Table(caption, ("Model", *columns), rows, after=after, folded=intervals)
 
     after = f"{numbers['line']}; per cent, ± over seeds; * best; R@1: the right category of a product"
@@ -318,7 +304,6 @@ def measure_tables(setting: str, numbers: Numbers) -> list[Table]:
 
 
 def _each(settings: Mapping[str, Numbers], models: Iterable[str]) -> Iterator[tuple[str, str, Numbers]]:
-    """Yield every model in every setting: model, the setting's name, its numbers."""
     for model in models:
         for setting, numbers in settings.items():
             yield model, setting_name(setting), numbers
@@ -333,7 +318,7 @@ def group_table(
         for one in (line for line in scores_of(numbers, part) if line["model"] == model):
             group = f"level {one['group']}" if part == "levels" else ("unseen", "seen")[one["group"]]
             values = (percent(one["values"][name]["mean"]) for name in CATEGORY_MEASURES)
-            head = TableCell(f"{model_name(model)}, {group}", setting)
+            head = Cell(f"{model_name(model)}, {group}", setting)
             rows.append([head, count_cell(round(one["categories"])), *values])
     heads = ("Model", "categories", *CATEGORY_MEASURES)
     return Table(caption, heads, rows, after="Per cent; means over seeds of training.", folded=folded)
@@ -343,7 +328,7 @@ def unseen_table(setting: str, numbers: Numbers) -> Table:
     """Return the query categories that training never saw."""
     rows = []
     for one in numbers["unseen"]:
-        head = TableCell(short_path(one["category"]), words=True)
+        head = Cell(short_path(one["category"]), words=True)
         rows.append([head, count_cell(one["relevant"]), *map(percent, one["mAP@10"].values())])
     heads = ("category", "products", *(model_name(line["model"]) for line in scores_of(numbers)))
     after = "mAP@10 in per cent, the mean over seeds; no training of any seed saw these categories."
@@ -356,7 +341,7 @@ def error_table(settings: Mapping[str, Numbers], models: Iterable[str], folded: 
     for model, setting, numbers in _each(settings, models):
         counts, runs = numbers["errors"][model]["all"], numbers["errors"][model]["runs"]
         values = [counts[name] for name in _ERRORS] + [counts["kinds"].get(kind, 0) for kind in _KINDS]
-        rows.append([TableCell(model_name(model), setting), *(count_cell(value / runs) for value in values)])
+        rows.append([Cell(model_name(model), setting), *(count_cell(value / runs) for value in values)])
     heads = ("Model", *_ERRORS.values(), *_KINDS.values())
     groups = (("", 4), ("wrong", 2), ("in the same tree: found is", 4))
     after = "Query categories by their first product; means over seeds of training."
@@ -370,7 +355,7 @@ def sibling_table(setting: str, numbers: Numbers, model: str) -> Table:
     for one in numbers["siblings"][model]:
         share = one["confused"] / one["products"]
         counts = (count_cell(one[name] / runs) for name in ("left_as_right", "right_as_left", "products"))
-        head = TableCell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
+        head = Cell(f"{one['left'][-1]} / {one['right'][-1]}", short_path(one["left"][:-1]))
         rows.append([head, *counts, percent(share, shade=share, colour="orange")])
     heads = ("A / B", "A taken for B", "B taken for A", "products", "% confused")
     after = "Each test product is a query for its category; means over seeds of training."

@@ -88,7 +88,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         catalogue: Catalogue,
         data: Mapping[str, Any],
     ) -> CategoryRun:
-        """Write what a training in ``folder`` ended with, the header last."""
         import pyarrow
         import pyarrow.parquet as parquet
 
@@ -157,7 +156,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
             return dict(zip(table["id"].to_pylist(), table["split"].to_pylist(), strict=True))
 
     def products(self) -> Catalogue:
-        """Read the products that it was trained with; later ones are of the split ``new``."""
         again = ProductData.read(self.about["data"], str(self.folder), StorageError, _AGAIN).catalogue()
         return replace(again, splits=[self.splits.get(name, "new") for name in again.ids])
 
@@ -186,11 +184,7 @@ class OtherData(SortedData):
     """Options of the products that a run is used on; without ``data`` those that it was trained on."""
 
     def of(self, run: CategoryRun, split: str | None = None, own_tree: bool = True) -> Catalogue:
-        """Read the products of a split, attributes as the run does.
-
-        They are sorted into the tree of their taxonomy, with ``own_tree`` into their own where any product has a
-        category, else into the run's.
-        """
+        """Read the products of a split, in the tree of their taxonomy, else their ``own_tree``, else the run's."""
         if self.data is None:
             if self != OtherData(unknown=self.unknown):
                 fix = "name the products after the run, or leave them out"
@@ -277,12 +271,11 @@ class TrainHeads(HeadOptions):
 
 
 def train_catalogue(products: ProductData, encoders: EncoderSpec, options: TrainHeads) -> list[str | Table]:
-    """Train on the split ``train``, choose the epoch by the validation split; return what is shown."""
     from diptych.commerce.category_to_image.training import train
     from diptych.training.run import TrainingFolder
 
     chosen, out = options.chosen(), options.out
-    TrainingFolder(out).check({}, beside=(), whole=False)
+    TrainingFolder(out).check({}, allowed=(), whole=False)
     catalogue = products.catalogue()
     maker = encoders.maker(catalogue, chosen.modalities)
     [learned], validated = training_part(catalogue), validation_part(catalogue)
@@ -347,10 +340,7 @@ class EvaluateOptions(HeadOptions, SamplesOption):
 def evaluate_catalogue(
     products: ProductData, encoders: EncoderSpec, options: EvaluateOptions
 ) -> tuple[ModelsEvaluation, Catalogue]:
-    """Train on the split ``train``, choose epochs by the validation split if there is one, rank the split ``test``.
-
-    A run that was trained before is measured on the products that it has not seen.
-    """
+    """Train on the split ``train`` and rank the split ``test``; a run is measured on what it has not seen."""
     from diptych.commerce.category_to_image.evaluation import evaluate_models
 
     if options.run is not None and encoders != EncoderSpec():

@@ -159,10 +159,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
 
 
 def batches_of(n: int, size: int, seed: int, epoch: int) -> list[np.ndarray]:
-    """Return all of 0, …, n − 1 once, in an order of the epoch's own, ``size`` at a time.
-
-    A last batch of a single pair, which has no negative, is part of the one before.
-    """
+    """Return 0, …, n − 1 in the epoch's own order, ``size`` at a time; a last single one, without a negative, joins."""
     order = np.argsort(draw_uniform(seed, _ORDER, epoch, np.arange(n)), kind="stable")
     ends = list(range(size, n, size))
     return np.split(order, ends[:-1] if ends and n - ends[-1] == 1 else ends)
@@ -208,7 +205,6 @@ class ProductTask(TrainingTask):
         self._sum, self._best = 0.0, dict[str, Tensor]()
 
     def batches(self, epoch: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return products and the category that each is paired with, batch by batch."""
         drawn = epoch if self.options.resample else None
         labels = targets_of(self.catalogue, self.options.setting, self.options.seed, drawn)
         order = batches_of(len(self.products), self.options.batch_size, self.options.seed, epoch)
@@ -249,7 +245,6 @@ class ProductTask(TrainingTask):
         self._sum += result.values[0] * len(result.data.nodes)
 
     def after_epoch(self, place: Place) -> None:
-        """Measure the validation products, keep the best heads, log; stop where nothing can be better."""
         values: dict[str, float] = {"loss": self._sum / len(self.products), **self.loss.logged()}
         self._sum = 0.0
         if self.validation is not None:
@@ -315,7 +310,7 @@ def train(
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:
         folder = TrainingFolder(place)
-        folder.check(request, beside=())
+        folder.check(request, allowed=())
         with folder.held():
             if folder.finished:
                 from diptych.commerce.category_to_image.run import CategoryRun

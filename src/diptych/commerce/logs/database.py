@@ -30,12 +30,10 @@ QUOTE = '"'  # of names
 
 
 def literal(text: object, mark: str = "'") -> str:
-    """Return a text in single quotes, or other marks."""
     return mark + str(text).replace(mark, 2 * mark) + mark
 
 
 def literals(texts: Iterable[object]) -> str:
-    """Return texts in single quotes, separated by commas."""
     return ", ".join(map(literal, texts))
 
 
@@ -80,12 +78,10 @@ class Database:
         self._connection = connection
 
     def rows(self, sql: str, values: Sequence[Any] = (), what: str = "a table of the log") -> list[Any]:
-        """Return the rows of a query."""
         with duckdb_errors(what):
             return list(self._connection.execute(sql, list(values)).fetchall())
 
     def record(self, sql: str) -> dict[str, Any]:
-        """Return the first row of a query, by column."""
         with duckdb_errors("a table of the log"):
             found = self._connection.execute(sql)
             return dict(zip([one[0] for one in found.description], found.fetchone(), strict=True))
@@ -216,7 +212,6 @@ def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
 
 
 def template(name: str, **given: object) -> str:
-    """Return a statement of a file of SQL, filled in."""
     return Path(__file__).with_name(f"{name}.sql").read_text().format_map(given)
 
 

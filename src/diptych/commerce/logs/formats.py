@@ -1,18 +1,14 @@
-"""Formats of raw logs: what a file is, and which of its columns hold what.
-
-Published formats are declared in ``formats.toml``. A user's own columns are a mapping of the same keys.
-"""
+"""Formats of raw logs: kinds of files, and their columns, as ``formats.toml`` or a user's mapping declares them."""
 
 from __future__ import annotations
 
 import csv
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -41,7 +37,6 @@ class SourceFile(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Return the name in lower case without its endings."""
         return self.path.name.lower().removesuffix(".gz").rpartition(".")[0]
 
 
@@ -120,7 +115,7 @@ CONSTANT = ("action", "device", "channel", "country", "page_type")
 class Columns(Options):
     """Columns of one kind of file."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(coerce_numbers_to_str=True)
 
     columns: dict[str, str] = Field({})  # target → column
     # target → meaning → the words for it; what is nowhere listed stays, of an action it is unknown
@@ -185,7 +180,6 @@ class ColumnMapping(Columns):
 
 
 def read_mapping(path: Path) -> ColumnMapping:
-    """Read a mapping from a TOML file."""
     read = read_toml(path, UsageError, "see https://toml.io")
     return ColumnMapping.read(read, str(path), fix="see diptych intent ingest --help")
 
@@ -201,7 +195,7 @@ class LogFormat(Options):
     has_hours: bool = True  # whether its times are those of a clock
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("formats.toml").read_text())["format"]
+_DECLARED = read_toml(Path(__file__).with_name("formats.toml"))["format"]
 LOG_FORMATS = tuple(map(LogFormat.model_validate, _DECLARED))
 
 _SESSIONS = {"Administrative", "ProductRelated", "PageValues", "Revenue"}  # of UCI's shoppers
@@ -219,7 +213,6 @@ class Chosen(NamedTuple):
 def choose_format(
     sources: Sequence[Path], name: str | None = None, mapping: ColumnMapping | None = None
 ) -> Chosen:
-    """Find the format of files or folders."""
     by_name = {one.name: one for one in LOG_FORMATS}
     if mapping is not None:
         own = by_name["columns"].model_copy(update={"layouts": (Layout(**dict(mapping)),)})

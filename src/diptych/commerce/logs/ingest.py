@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -50,6 +49,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.options import Options, parameter, parse_values
+from diptych.core.reading import read_toml
 
 MOST_BUCKETS = 256
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
@@ -75,7 +75,7 @@ class ImportOptions(Options):
     name: str | None = parameter(None, "What reports call the log.", default="as its source")
     buckets: int | None = parameter(None, "Files of events.", ge=1, le=MOST_BUCKETS, default="by the rows")
     memory_limit: str | None = parameter(None, "E.g. 1GB.", default=DEFAULT_MEMORY)
-    threads: int | None = parameter(None, "Of the engine.", ge=1, default="all processors")
+    threads: int | None = parameter(None, "Of the engine.", ge=1, default="all CPUs")
 
     def mapping(self) -> ColumnMapping | None:
         """Return what the options say of columns; None where they say nothing."""
@@ -101,7 +101,6 @@ class Cleaning(Options):
     @field_validator("countries", "devices")
     @classmethod
     def _words(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Return each word once, of texts with commas."""
         change, form = (str.upper, "[A-Z]{2}") if info.field_name == "countries" else (str.lower, ".+")
         words = sorted({change(part.strip()) for one in given for part in one.split(",")})
         if wrong := [word for word in words if not re.fullmatch(form, word)]:
@@ -109,7 +108,7 @@ class Cleaning(Options):
         return tuple(words)
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text())
+_DECLARED = read_toml(Path(__file__).with_name("rules.toml"))
 _STAGED = [name for name in COLUMNS if not name.startswith("local_")]
 _KEPT = ", ".join((*_STAGED, "address", "is_twin"))
 _MARKS: Mapping[str, str] = _DECLARED["marks"]  # what is counted of all rows besides: among which of them
@@ -178,7 +177,6 @@ class _Import:
         return dict(zip(_MARKS, counts, strict=True))
 
     def write_buckets(self) -> list[Path]:
-        """Clean the events of one bucket after the other, and return the files that were written."""
         digits = max(2, len(str(self.buckets - 1)))
         for number in track(range(self.buckets), "sorting", unit="buckets"):
             if staged := sorted(self.work.glob(f"*/bucket={number}/*.parquet")):
@@ -205,7 +203,6 @@ class _Import:
             file.unlink()
 
     def report(self) -> list[dict[str, Any]]:
-        """Return what every rule dropped, and the most frequent of it."""
         lost = "SELECT rule, named FROM dropped"
         if staged := sorted(self.work.glob(f"*/bucket={self.buckets}/*.parquet")):
             lost += f" UNION ALL SELECT rule, named FROM {_table(staged)}"
@@ -246,7 +243,6 @@ _FAR, _FEW = 7, 0.05  # days without events, after which a small share of events
 
 
 def _notes(about: Mapping[str, Any], counts: Mapping[str, Any], database: Database) -> list[str]:
-    """Return what is odd in a log, in a fixed order."""
     events, no_device = about["events"], about["devices"].get(UNKNOWN, 0)
     days = [(date.fromisoformat(day), n) for day, n in about["events_by_day"].items()]
     empty = [f"{day}" for day, n in days if not n]

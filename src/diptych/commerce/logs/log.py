@@ -20,13 +20,13 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
-from diptych.core.table import Cell, Table, harmless
+from diptych.core.table import Cell, Table, Tabular, harmless
 
 EVENTS = "events"
 
 
 @dataclass(frozen=True)
-class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
+class Log(Tabular, Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG"):
     """An imported log."""
 
     about: dict[str, Any]  # of what it was made, how, and what every rule dropped
@@ -38,7 +38,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the events and how they were made."""
         return str(self.about["fingerprint"])
 
     @property
@@ -47,7 +46,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def zone(self) -> str:
-        """Return the zone of local hours and days."""
         return str(self.about["zone"])
 
     @property
@@ -57,15 +55,12 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
 
     @property
     def buckets(self) -> list[Path]:
-        """Return the files of events, one per bucket that has any."""
         return sorted((self.folder / EVENTS).glob("bucket=*/*.parquet"))
 
     def describe(self) -> str:
-        """Return one line."""
         return f"{self.name}: {self.n_events:,} events, {self.about['first']} to {self.about['last']} ({self.zone})"
 
     def lines(self) -> list[str]:
-        """Return what the import read and kept, in a few lines."""
         about = self.about
         return [
             f"{about['events']:,} events kept, of {about['rows_read']:,} rows that were read",
@@ -77,7 +72,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         ]
 
     def tables(self) -> list[Table]:
-        """Return the rules of the import that dropped rows, and how many."""
         rows = [
             [
                 Cell(one["rule"]),
@@ -93,7 +87,6 @@ class Log(Artifact, kind="log", recreate="diptych intent ingest FILE --out LOG")
         return [Table("What the import dropped", heads, rows)] if rows else []
 
     def charts(self) -> list[Chart]:
-        """Return events by local day."""
         days = self.about.get("events_by_day") or {}
         counts = Series("events", list(days.values()), range(1, len(days) + 1), mark="bar")
         span = f"day, from {min(days)} to {max(days)}" if days else ""

@@ -1,7 +1,4 @@
-"""Purchase intent: sessions, what sets buyers apart, features, models and a scorer (thesis chapter 6).
-
-Names are imported when they are used, so that the command line loads no library that it does not need.
-"""
+"""Purchase intent: sessions, what sets buyers apart, features, models and a scorer (thesis chapter 6)."""
 
 from __future__ import annotations
 

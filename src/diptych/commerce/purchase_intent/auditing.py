@@ -58,7 +58,7 @@ _APART = 1 << 40  # of the event ids of two worlds; those of the other end of a 
 
 
 class Finding(NamedTuple):
-    """What a check found in one place."""
+    """A finding of a check in one place."""
 
     text: str  # what it means; of a number what it is
     where: str = ""  # a setting and step, or a column; empty of the whole
@@ -236,7 +236,6 @@ def _changes(
 
 
 def _known(view: SessionsView) -> dict[str, np.ndarray]:
-    """Return all that a view knows, as texts."""
     pages = {f"page_type_{one}": types for one, types in enumerate(view.page_types.T, 1)}
     pages |= {f"page_us_{one}": times for one, times in enumerate(view.page_times.T, 1)}
     return {name: values.astype(str) for name, values in {**view.columns, **pages}.items()}
@@ -262,11 +261,9 @@ class LeakAudit(Artifact, kind="leak_audit", version=3, recreate="diptych intent
 
     @property
     def alarms(self) -> list[Finding]:
-        """Findings to look at before any number is believed."""
         return [finding for finding in self.findings if finding.alarm]
 
     def line(self) -> str:
-        """Return one line."""
         return f"{self.about['line']}: {len(self.findings)} findings, alarms: {len(self.alarms)}"
 
     def table(self, every: bool = True) -> Table:
@@ -284,7 +281,6 @@ class LeakAudit(Artifact, kind="leak_audit", version=3, recreate="diptych intent
         return Table("Leak audit", ("check", "where", "value", "", "what"), rows, after=after)
 
     def write_files(self, folder: Path) -> None:
-        """Write the findings as a table."""
         write_csv(folder / "findings.csv", Finding._fields, self.findings)
 
 
@@ -295,7 +291,6 @@ def audit(
     options: AuditOptions | None = None,
     checks: Sequence[str] | None = None,
 ) -> LeakAudit:
-    """Run checks on a table of features."""
     options, steps = options or AuditOptions(), features.steps
     if not features.is_whole:
         chosen_of("feature set", [options.feature_set], features.sets)

@@ -54,22 +54,18 @@ class Description(
 
     @property
     def name(self) -> str:
-        """Of the log."""
         return str(self.about["log"])
 
     @property
     def statistics(self) -> list[str]:
-        """Return the names of its statistics."""
         return list(self.unprotected)
 
     @property
     def options(self) -> DescribeOptions:
-        """Return how it was computed."""
         return DescribeOptions(**self.about["options"])
 
     @property
     def notes(self) -> list[str]:
-        """Return what a reader has to know."""
         return list(self.about["notes"])
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -90,29 +86,25 @@ class Description(
         return shown
 
     def tables(self, name: str | None = None) -> list[Table]:
-        """Return the tables of one statistic, or of all; what is drawn alone comes as its values."""
+        """Return the tables of one statistic, or of all; what is only drawn comes as its values."""
         names = [name] if name else [one for one in self.unprotected if one != "session-length"]
         each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
         return [table for tables in each for table in tables]
 
     def charts(self, name: str) -> list[Chart]:
-        """Return the charts of one statistic."""
         rows, level = _largest_first(self.rows(name)), self.totals().get("purchase rate")
         return [one for given in STATISTICS.get(name).charts for one in _charts(given, rows, level)]
 
     def facts(self) -> dict[str, str]:
-        """Return what the numbers depend on."""
         how, of = self.options, SessionOptions(**self.about["session_options"])
         words: dict[str, Any] = {"name": _name(self.name), "about": self.about, "sessions": of.words}
         words |= {"confidence": 100 * how.confidence, "ddof": how.ddof, "journey": how.journey}
         return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
 
     def line(self) -> str:
-        """Return everything the numbers depend on, in one line."""
         return "; ".join(f"{name}: {text}" for name, text in self.facts().items())
 
     def write_files(self, folder: Path) -> None:
-        """Write the statistics for spreadsheets, as far as they may be shown."""
         (folder / "tables").mkdir()
         for name in self.unprotected:
             columns = STATISTICS.get(name).columns.split()
@@ -147,7 +139,6 @@ def describe(
 
 
 def tables_of(description: Description, name: str) -> list[Table]:
-    """Return the tables of one statistic: a line per group and class."""
     rows, statistic = _largest_first(description.rows(name)), STATISTICS.get(name)
     if not rows or not statistic.shown:
         return []

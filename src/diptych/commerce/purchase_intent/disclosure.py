@@ -27,11 +27,10 @@ class DisclosureControl(Options):
     least: int = parameter(
         5, "Smaller counts, and what follows from them, are not shown.", "--least-count", ge=1
     )
-    hide_rates: bool = parameter(False, "Show standardised rates and shares alone, as in the thesis.")
+    hide_rates: bool = parameter(False, "Show standardised rates and shares only, as in the thesis.")
 
     @classmethod
     def current(cls) -> DisclosureControl:
-        """Return the control in force, see :func:`disclosing`."""
         return _CURRENT.get()
 
     def small(self, *counts: int | None) -> bool:
@@ -39,7 +38,6 @@ class DisclosureControl(Options):
         return any(count is not None and 0 < count < self.least for count in counts)
 
     def count(self, count: int | None) -> Cell:
-        """Return a count as tables show it."""
         return Cell(f"< {self.least}") if self.small(count) else Cell(number(count), value=count)
 
     def share(self, part: int, of: int) -> float | None:

@@ -16,7 +16,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart
 from diptych.core.errors import MismatchError
 from diptych.core.extras import require
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.metrics.paired import LEVEL, corrected, correction_text
 
 SOME, LARGE = 0.1, 0.25  # stability indices from which a change is called some or large (a rule of thumb)
@@ -29,7 +29,7 @@ _AFTER = (
 
 
 @dataclass(frozen=True)
-class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out DRIFT"):
+class Drift(Tabular, Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out DRIFT"):
     """Changes, feature by feature, and the worth of a scorer on the new sessions."""
 
     about: dict[str, Any]  # what was compared; of a scorer its options and kind
@@ -44,7 +44,6 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         )
 
     def tables(self) -> list[Table]:
-        """Return every comparison, and a scorer's measures, then and now."""
         names = [(row["setting"], row["what"]) for row in self.rows]
         after = _AFTER + correction_text("holm", len(self.rows))
         heads, then = ("setting", "what"), "The scorer when it was trained, on its last part"
@@ -57,11 +56,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
         return tables
 
     def charts(self) -> list[Chart]:
-        """Return the scorer's reliability on the new sessions."""
         return reliability_charts(measured_grid({**self.about, "cells": self.cells})) if self.cells else []
 
     def lines(self) -> list[str]:
-        """Return what changed, in words."""
         names = [f"{one['setting']} {one['what']}" for one in self.rows if one["change"] != "–"]
         found = ", ".join(names) or "nothing changed but by chance or little"
         return [f"{len(names)} of {len(self.rows)} changed: {found}", *self.about["sessions"]]
@@ -70,10 +67,9 @@ class Drift(Artifact, kind="drift", recreate="diptych intent drift OLD NEW --out
 def drift(
     old: FeatureTable, new: FeatureTable, scorer: Scorer | None = None, step: int | None = None
 ) -> Drift:
-    """Compare the sessions of two tables: base rate and every feature at a step, the last where none is given.
+    """Compare sessions of two tables at a step, the last by default; features are fitted on the old ones.
 
-    Features are fitted on the old sessions. Sources: Siddiqi, Credit risk scorecards, 2006 (population stability
-    index); Holm's correction is over everything that is compared.
+    Source of the index: Siddiqi, Credit risk scorecards, 2006; Holm's correction is over all comparisons.
     """
     for name in ("kind", "columns", "session_options"):
         if old.about.get(name) != new.about.get(name):

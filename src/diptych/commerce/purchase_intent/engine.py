@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Engine:
-    """What runs expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
+    """Run expressions. It is closed after use: ``with open_engine("duckdb") as engine``."""
 
     name: str
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
@@ -41,7 +41,6 @@ class _Engine:
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
 
     def close(self) -> None:
-        """Release memory, processes and spilled files."""
         self._remove_spilled()
 
     def __enter__(self) -> Self:
@@ -80,7 +79,6 @@ class DuckDBEngine(_Engine):
             return self._connection.read_parquet(paths, table_name=name, hive_partitioning=False)
 
     def to_arrow(self, expression: ir.Table) -> pa.Table:
-        """Run an expression whose result is small."""
         with duckdb_errors():
             return self._connection.to_pyarrow(expression)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.reading import file_errors
+from diptych.core.reading import file_errors, read_toml
 from diptych.core.registry import Registry
 
 Weighting = Literal["class_weight", "sample_weight", "none"]
@@ -39,15 +38,10 @@ class IntentModel:
 
     @property
     def threshold(self) -> float:
-        """The score from which on a purchase is predicted when nothing is tuned."""
         return 0.5 if self.output == "probability" else 0.0
 
     def pipeline(self, balanced: bool, seed: int) -> Any:
-        """Return an unfitted scikit-learn pipeline.
-
-        Missing values become their column's median, 0 where training has none, and another column says that they were
-        missing: a fold that happens to lack a value must not change which columns there are.
-        """
+        """Return an unfitted scikit-learn pipeline; which columns mark missing values does not depend on a fold."""
         from sklearn.impute import SimpleImputer
         from sklearn.kernel_approximation import Nystroem
         from sklearn.pipeline import make_pipeline
@@ -69,7 +63,7 @@ class IntentModel:
 MODELS: Registry[IntentModel] = Registry("model", __name__)
 """All classifiers."""
 
-for _name, _one in tomllib.loads(Path(__file__).with_name("models.toml").read_text("utf-8")).items():
+for _name, _one in read_toml(Path(__file__).with_name("models.toml")).items():
     MODELS.add(IntentModel(_name, **_one))
 
 
@@ -114,7 +108,6 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
 
     @property
     def model(self) -> IntentModel:
-        """Its declaration."""
         return MODELS.get(self.name)
 
     def scores(self, X: np.ndarray) -> np.ndarray:
@@ -130,7 +123,6 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
             return np.asarray(found, dtype=np.float64)
 
     def write_files(self, folder: Path) -> None:
-        """Write ``model.skops``."""
         if self.pipeline is not None:
             require("skops.io", "commerce", "saving a model").dump(self.pipeline, folder / FILE)
 
@@ -240,11 +232,7 @@ def _random_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
 
 
 def _grouped_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    """Deal persons out: those with most purchases first, then those with most sessions, there and back again.
-
-    So folds differ little in purchases and sessions. scikit-learn's GroupKFold knows no purchases, and its
-    StratifiedGroupKFold looks at every fold for every person, which takes minutes where a log has a million.
-    """
+    """Deal persons out, those with most purchases, then most sessions, first, so that folds differ little in both."""
     numbers, person = np.unique(given.persons, return_inverse=True)
     purchases, sessions = np.bincount(person, weights=given.labels), np.bincount(person)
     drawn = np.random.default_rng(seed).permutation(len(numbers))
@@ -258,11 +246,7 @@ _FIRST_PARTS = 3  # equal parts of the time range before the first test part
 
 
 def _time_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    """Cut the range of starts into ``folds`` + 3 equal parts; each of the last is tested by all before it.
-
-    A session that began before a test part and has not ended by then is in neither: its end was not known yet.
-    scikit-learn's TimeSeriesSplit cuts by counts, knows no ends and has no single fold.
-    """
+    """Cut the range of starts into ``folds`` + 3 equal parts, the last tested by what had ended before each."""
     begin, last = int(given.start_us.min()), int(given.start_us.max())
     parts = folds + _FIRST_PARTS
     edges = [begin + (last - begin) * part // parts for part in range(_FIRST_PARTS, parts)] + [last + 1]

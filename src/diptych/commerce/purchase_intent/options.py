@@ -35,7 +35,6 @@ class EngineOptions(Options):
     memory_limit: str | None = parameter(None, "Of the engine, e.g. 1GB; it spills to disk.")
 
     def open(self) -> Engine:
-        """Open the engine; close it after use."""
         from diptych.commerce.purchase_intent.engine import open_engine
 
         return open_engine(self.engine, memory_limit=self.memory_limit)
@@ -57,7 +56,6 @@ class SessionOptions(Options):
 
     @property
     def words(self) -> str:
-        """Return what a session is, for protocols."""
         idle = f"ended by more than {self.gap_minutes:g} minutes without an event"
         return f"as the log gives them, others {idle}" if self.by == "given" else f"by {self.by}, {idle}"
 
@@ -83,7 +81,7 @@ class FeatureOptions(Options):
         (), "More: hour-cyclic, previous-device, previous-device-rate, history-days. Repeatable.", "--feature"
     )
     types: int = parameter(
-        200, "Page types told apart, the most frequent; all others are one.", "--page-types", ge=1
+        200, "Page types kept apart, the most frequent; all others are one.", "--page-types", ge=1
     )
 
     @model_validator(mode="after")

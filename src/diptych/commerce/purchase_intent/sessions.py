@@ -56,7 +56,6 @@ class SessionTables(Artifact, kind="sessions", recreate="diptych intent describe
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the log and the options: equal ones have equal tables."""
         return str(self.about["fingerprint"])
 
     def files(self, name: str) -> list[Path]:
@@ -176,7 +175,6 @@ def _visitors(events: ir.Table, keys: Sequence[str]) -> ir.Table:
 
 
 def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return the table ``sessions``."""
     import ibis
 
     first = log.select(
@@ -200,7 +198,6 @@ def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequenc
 
 
 def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int) -> ir.Table:
-    """Return the table ``pages``: first pages of sessions that are long enough to predict on."""
     long = gathered.filter(gathered.n_pages >= most + BUFFER).select(*keys, "session_id", "pages_earlier")
     pages = events.filter(events.is_page).inner_join(long, keys)
     pages = pages.mutate(
@@ -210,7 +207,6 @@ def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int)
 
 
 def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return the table ``queries``; one whose text the log does not have is the empty text."""
     queries = events.filter(events.is_query).select(*keys, "text")
     queries = queries.inner_join(gathered.select(*keys, "session_id"), keys)
     queries = queries.inner_join(sessions.select("session_id", "device", "purchase"), "session_id")
@@ -298,7 +294,6 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
 def _run_pass(
     engine: Engine, files: Sequence[Path], options: SessionOptions, folder: Path, part: str
 ) -> None:
-    """Write one part of each table."""
     import ibis
 
     log = engine.read(files, "events")

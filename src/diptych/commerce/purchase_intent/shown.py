@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.core.chart import Chart, Series
+from diptych.core.reading import read_toml
 from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-TEXTS: Mapping[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("pages.toml").read_text("utf-8"))
+TEXTS: Mapping[str, dict[str, Any]] = read_toml(Path(__file__).with_name("pages.toml"))
 
 
 def number(value: float | None, decimals: int = 0, sign: str = "") -> str:
@@ -34,7 +34,6 @@ def number(value: float | None, decimals: int = 0, sign: str = "") -> str:
 
 
 def percent(share: float | None, decimals: int = 1) -> str:
-    """Return a share in per cent, without the sign."""
     return number(None if share is None else 100 * share, decimals)
 
 
@@ -77,7 +76,6 @@ def table_of(
 
 
 def without_none(rows: Iterable[Row]) -> list[Row]:
-    """Return rows without what has no value."""
     return [{key: value for key, value in row.items() if value is not None} for row in rows]
 
 
@@ -96,7 +94,6 @@ _MOST_FEATURES = 15
 
 
 def step_text(step: int) -> str:
-    """Return a step as tables have it."""
     return "whole" if step < 0 else str(step)
 
 
@@ -108,14 +105,12 @@ def pages_text(step: int) -> str:
 
 
 def place_text(row: Row) -> str:
-    """Return the setting and feature set of a row."""
     if row["setting"] == row["set"]:
         return "all sessions" if row["set"] == "all" else str(row["set"])
     return f"{row['setting']}, {row['set']}"
 
 
 def left_out_lines(left_out: Sequence[Row], what: str = "left out") -> list[str]:
-    """Return which settings and steps have no model, and why."""
     return [f"{what}: {row['setting']}, step {step_text(row['step'])}: {row['reason']}" for row in left_out]
 
 
@@ -135,12 +130,11 @@ class Grid:
 
     @cached_property
     def by_step(self) -> bool:
-        """Whether there is more than one step."""
+        """Return whether there is more than one step."""
         return len({cell["step"] for cell in self.cells}) > 1
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Models in the order of the cells, and what charts call them."""
         return {cell["model"]: cell.get("label") or cell["model"] for cell in self.cells}
 
     @cached_property
@@ -156,7 +150,6 @@ class Grid:
 
 
 def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
-    """Return all charts and tables of an evaluation, by what they show."""
     grid, importance = Grid(evaluation.cells), evaluation.importance
     drawn = {measure: step_charts(grid, measure) for measure in MEASURES}
     return {
@@ -169,7 +162,6 @@ def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
 
 
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the values behind most charts; then, folded, every number of every cell."""
     parts = evaluation_blocks(evaluation)
     blocks = [block for name, part in parts.items() if name != "Probabilities" for block in part]
     return [
@@ -242,10 +234,7 @@ def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
 
 
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
-    """Return the mean importance of every feature, the most important first; shares add up to 1.
-
-    The mean is over the same steps: those with dynamic features; all where there are none.
-    """
+    """Return every feature's mean importance over steps with dynamic features, or all; most important first."""
     steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
     sums: Counter[str] = Counter()
     for row in rows:
@@ -255,7 +244,6 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 
 
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
-    """Return the mean importance of features per setting and kind."""
     charts = []
     for setting, mine, kind in _panels(rows):
         (title, decimals, scale), dynamic = KINDS[kind], {row["feature"] for row in mine if row["dynamic"]}

@@ -8,7 +8,6 @@ quite, so that with many sessions per visitor the truth lies outside more often 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
 from diptych.core.extras import require
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class Counts:
 
     @cached_property
     def visitors(self) -> ir.Table:
-        """Known visitors by whether they bought, and by their number of devices."""
         known = self.sessions.filter(self.sessions.visitor_id.notnull())
         used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
         each = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
@@ -177,7 +176,6 @@ class Statistic:
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
-        """Count on the engine, and finish."""
         return self.finish(counts.engine.to_arrow(self.counted(counts)), counts.options)
 
     def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
@@ -194,7 +192,7 @@ class Statistic:
             return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
-_DECLARED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_DECLARED = read_toml(Path(__file__).with_suffix(".toml"))
 LACKS: Mapping[str, str] = _DECLARED["lacks"]
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
 for _name, _counted in _COUNTED.items():

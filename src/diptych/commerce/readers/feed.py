@@ -66,10 +66,7 @@ def _values(item: Element) -> dict[str, list[str]]:
 
 
 def _xml_rows(file: Path) -> Iterator[Row]:
-    """Yield the items of RSS or Atom, one at a time.
-
-    A document that declares a type or entities is refused: so nothing expands and nothing outside is read.
-    """
+    """Yield the items of RSS or Atom; a document with a type or entities is refused, so nothing outside is read."""
     if not _PROLOG.match(_start(file).replace("\0", "")):
         wrong = "no element begins it, or the document declares a type or entities of its own"
         raise DataError(f"{file.name}: {wrong}", "feeds need no declaration: take it out")
@@ -187,7 +184,6 @@ def read_feed(
     encoding: str = "utf-8",
     skip_bad_lines: bool = False,
 ) -> Collection:
-    """Read a product feed as products with a title, attributes and category paths."""
     choice("categories", categories or "google", _KINDS)
     gathered = ProductGathering(missing, duplicates, validation, test)
     path = Path(path)

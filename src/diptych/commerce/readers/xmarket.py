@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
-from diptych.core.reading import read_lines
+from diptych.core.reading import read_lines, read_toml
 from diptych.data.collection import Collection
 from diptych.data.products import split_path
 from diptych.data.readers.contract import choice, first_folder, listing, matching, reader
@@ -34,10 +33,7 @@ _FIX = "fetch the file again, or leave such lines out with --reader-option skip_
 
 
 def parse_line(line: str, where: str) -> Any:
-    """Return the value of a line: JSON, else a literal of Python's.
-
-    A literal is texts, numbers, True, False and None in lists, tuples and dicts; nothing is evaluated.
-    """
+    """Return the value of a line: JSON, else a literal of Python's, of which nothing is evaluated."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -56,7 +52,7 @@ def parse_line(line: str, where: str) -> Any:
 ATTRIBUTES = {"overview": "overviewFeatures", "details": "productDetails", "features": "features"}
 """Choices of what becomes a product's attributes, and the keys of the records."""
 
-_LEFT_OUT = tomllib.loads(Path(__file__).with_name("xmarket.toml").read_text("utf-8"))["left_out"]
+_LEFT_OUT = read_toml(Path(__file__).with_name("xmarket.toml"))["left_out"]
 _CODE = re.compile(r"\bfunction\s*\(|\bvar \w+\s*=|\bP\.when\(|\{[^{}:;]*[:;][^{}]*\}")
 _RANK = re.compile(r"(?:^|\s)(?:#|Nr\. ?|n\. ?|nº ?|n\.º ?)[\d.,]+ (?:in|en) ", re.IGNORECASE)
 
@@ -158,7 +154,6 @@ def read_xmarket(
     test: float = 0.15,
     skip_bad_lines: bool = False,
 ) -> Collection:
-    """Read files of metadata as products with a title, attributes and a category path."""
     parts = list(ATTRIBUTES) if attributes == "all" else [one.strip() for one in str(attributes).split(",")]
     for part in parts:
         choice("attributes", part, ATTRIBUTES)

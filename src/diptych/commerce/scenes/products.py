@@ -53,10 +53,12 @@ _TITLES, _EFFECTS = SHOP["titles"], SHOP["effects"]
 
 PRODUCTS = "products.jsonl"
 """A line for each product: its record, ``belongs`` (the path that it belongs to, given or not), ``depends`` (the facets
-that this category depends on, one for each level), ``facts`` (of every facet) and ``told`` (what each modality tells,
-rightly or wrongly)."""
+that this category depends on, one for each level), ``facts`` (of every facet) and what each
+modality states, rightly or wrongly, under :data:`STATED`."""
 
-_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", "told")  # of a line, in records
+STATED = "told"  # its key in files
+
+_KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", STATED)  # of a line, in records
 
 TRUTH = "truth.json"
 """``effects``, what each modality tells, and ``leaves``: path, values and probability of each category of products."""
@@ -137,7 +139,7 @@ def _share(products: str) -> Any:
 
 
 class ProductOptions(ImageOptions):
-    """What generated products are like; shares are parts of all products, 0 to 1."""
+    """Options of generated products; shares are parts of all products, 0 to 1."""
 
     without_picture: float = _share("without an image")
     without_title: float = _share("without a title")
@@ -171,26 +173,22 @@ class Products(Generator):
 
     @cached_property
     def leaves(self) -> list[Leaf]:
-        """Return where products are."""
         return grow(self.given.seed, self.levels, self.given.skew)
 
     def chunks(self) -> list[range]:
-        """Return the numbers of products, so many at a time."""
         return parts_of(self.total)
 
     def make_chunk(self, folder: Path, chunk: range) -> list[dict[str, Any]]:
-        """Draw products, and return their lines."""
         lines = [self.line(number) for number in chunk]
         for number, line in zip(chunk, lines, strict=True):
             if line["picture"]:
                 chance = random.Random(f"diptych products/{self.given.seed}/{number}/drawing")
-                picture = _draw(line["told"]["picture"], chance, self.given.size)
+                picture = _draw(line[STATED]["picture"], chance, self.given.size)
                 # noise does not compress: level 1 is about as small as level 9 here, and several times faster
                 picture.save(folder / line["picture"], "PNG", compress_level=1)
         return lines
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Write the lines, and what is planted."""
         for thousand in range(0, self.total, 1000):
             (folder / _picture(thousand)).parent.mkdir(parents=True)
         with open(folder / PRODUCTS, "w", encoding="utf-8", newline="\n") as file:
@@ -240,7 +238,7 @@ class Products(Generator):
             "belongs": list(leaf.path),
             "depends": list(leaf.values),
             "facts": facts,
-            "told": stated,
+            STATED: stated,
         }
 
 
@@ -251,19 +249,17 @@ def _stated(modality: str, facts: Mapping[str, str], leaf: Leaf, chance: random.
         draws = chance.random(), chance.random(), chance.random()
         if how := _EFFECTS[modality].get(facet):
             depends = modality == "picture" or facet == "noun" or facet in leaf.values
-            if draws[0] < how["told"] * (1.0 if depends else _EFFECTS["beside"]):
+            if draws[0] < how[STATED] * (1.0 if depends else _EFFECTS["beside"]):
                 others = [other for other in WORDS[facet] if other != value]
                 found[facet] = value if draws[1] < how["right"] else others[int(draws[2] * len(others))]
     return found
 
 
 def _picture(number: int) -> str:
-    """Return an image's name inside the folder; a thousand to a folder."""
     return f"pictures/{number // 1000:03}/{number:06}.png"
 
 
 def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
-    """Return a Pillow image of what is stated."""
     x, y = 0.5 + chance.uniform(-0.1, 0.1), 0.5 + chance.uniform(-0.1, 0.1)
     radius = chance.uniform(0.26, 0.34)
     item = SceneObject(stated["shape"], stated["colour"], "large", stated["finish"], x, y, radius)
@@ -272,8 +268,7 @@ def _draw(stated: Mapping[str, str], chance: random.Random, size: int) -> Any:
 
 
 def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
-    """Return the leaf of another department that is most like ``own``: of its shape, where any is, and with most
-    values in common, the first of several."""
+    """Return the leaf of another department most like ``own``: of its shape first, then by values in common."""
 
     def likeness(leaf: Leaf) -> tuple[bool, int]:
         same = own.values.items() & leaf.values.items()
@@ -283,7 +278,6 @@ def _second_place(leaves: Sequence[Leaf], own: Leaf) -> Leaf | None:
 
 
 def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) -> str:
-    """Return one line of plain text."""
     words = []
     for facet in _TITLES["order"]:
         if facet in stated:
@@ -339,7 +333,6 @@ def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000
 
 
 def read_product_scenes(folder: Path | str) -> Collection:
-    """Read what :func:`make_product_scenes` made."""
     folder, again = Path(folder), f"generate them again with `{Products.command}`"
     header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()
     with file_errors(file, DataError, again):
@@ -357,8 +350,5 @@ def read_product_scenes(folder: Path | str) -> Collection:
 
 
 def product_scenes(folder: Path | str | None = None, n_products: int = 2000, **options: Any) -> Collection:
-    """Make the products, or find them in the cache, and read them.
-
-    Arguments are as in :func:`make_product_scenes`.
-    """
+    """Make the products, or find them in the cache, and read them; see :func:`make_product_scenes`."""
     return read_product_scenes(make_product_scenes(folder, n_products, **options))

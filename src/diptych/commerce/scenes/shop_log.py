@@ -1,6 +1,6 @@
 """Generated shop logs: what visitors of a shop do and which of them buy, with planted effects.
 
-What a visitor does depends on (seed, visitor's number, zone, days, effects) alone, so a log of more visitors begins
+What a visitor does depends on (seed, visitor's number, zone, days, effects) only, so a log of more visitors begins
 with the visitors of a smaller one, and memory is that of a block of visitors. Events are ordered by time inside a
 block; blocks follow each other by visitors, and a log with dirt is in no order. ``shop_log.toml`` says what the columns
 mean and what is planted.
@@ -31,7 +31,7 @@ from diptych.commerce.scenes.visits import (
     Calendar,
     Draw,
     Rows,
-    World,
+    ShopWorld,
 )
 from diptych.core.draws import draw_below, draw_uniform
 from diptych.core.extras import require
@@ -67,7 +67,7 @@ _NAMES: dict[str, Sequence[str | None]] = {
 
 
 class ShopLogOptions(GeneratorOptions):
-    """What a generated log is like."""
+    """Options of a generated log."""
 
     visitors: int = parameter(2000, "Each has about 15 events in 28 days.", ge=1, le=2**32 // 8)
     days: int = parameter(28, "From 1 October 2019 on.", ge=1, le=3660)
@@ -89,13 +89,12 @@ class ShopLog(Generator):
     block = 4096
 
     def __init__(self, given: ShopLogOptions, effects: Mapping[str, Any]) -> None:
-        self.given, self.world = given, World(effects, Calendar(given.zone, given.days), given.seed)
+        self.given, self.world = given, ShopWorld(effects, Calendar(given.zone, given.days), given.seed)
         kind = "usual" if effects == EFFECTS else fingerprint(effects)
         # one process: tables would wait in memory for the one that writes them
         super().__init__({**given.model_dump(), "effects": kind}, given.visitors, 1, effects)
 
     def chunks(self) -> list[range]:
-        """Return the numbers of visitors, so many at a time, and last none: the bot that a dirty log has."""
         return parts_of(self.total, self.block) + ([range(0)] if self.given.dirt else [])
 
     def make_chunk(self, folder: Path, chunk: range) -> tuple[Any, Counter[str]]:
@@ -106,7 +105,6 @@ class ShopLog(Generator):
         return raw_table(self.world, events), counts
 
     def write(self, folder: Path, chunks: Iterator[tuple[Any, Counter[str]]]) -> dict[str, Any]:
-        """Write the events, and what is true of them."""
         totals: Counter[str] = Counter()
         name = "events.csv.gz" if self.given.format == "csv" else "events/part-*.parquet"
         write_tables((totals.update(counts) or table for table, counts in chunks), folder / name)
@@ -136,8 +134,8 @@ def shown(truth: Mapping[str, Any]) -> Table:
     return Table.of("a generated log", "", ("", "number"), [(name, f"{n:,}") for name, n in counts.items()])
 
 
-def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
-    """Return all events of some visitors, ordered by time, and how many there are of what; of no visitors, a bot's.
+def events_of(world: ShopWorld, numbers: range) -> tuple[Rows, Counter[str]]:
+    """Return all events of visitors, by time, and how many there are of what; of no visitors, a bot's.
 
     Columns are numbers of values, and NOTHING where there is none.
     """
@@ -185,8 +183,7 @@ def events_of(world: World, numbers: range) -> tuple[Rows, Counter[str]]:
     return events, Counter(totals)
 
 
-def _busy_bot(world: World) -> Rows:
-    """Return one cookie with more events than any visitor has, all else as it should be."""
+def _busy_bot(world: ShopWorld) -> Rows:
     numbers = np.arange(MOST_EVENTS + 500)
     after_us = (world.draw(Draw.BOT, numbers) * (len(world.calendar.days_us) * DAY)).astype(np.int64)
     values = dict.fromkeys(("unreadable", "session", "customer", "query", "item"), NOTHING)
@@ -199,7 +196,7 @@ def _busy_bot(world: World) -> Rows:
     )
 
 
-def spoil(world: World, events: Rows, rate: float, counts: Counter[str]) -> Rows:
+def spoil(world: ShopWorld, events: Rows, rate: float, counts: Counter[str]) -> Rows:
     """Return the events of a block, unordered, among rows that are none, which are counted by rule.
 
     A part ``rate`` of the events is there twice, once more without cookie and customer, and once more with a time
@@ -233,7 +230,7 @@ def spoil(world: World, events: Rows, rate: float, counts: Counter[str]) -> Rows
     return joined.take(np.argsort(np.concatenate(order), kind="stable"))
 
 
-def raw_table(world: World, events: Rows) -> pa.Table:
+def raw_table(world: ShopWorld, events: Rows) -> pa.Table:
     """Return the columns of the raw log: apps write universal time, browsers local time and its offset."""
     pa = require("pyarrow", "commerce", _WORK)
     in_apps = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])

@@ -1,6 +1,6 @@
-"""What visitors of a generated shop do: who comes, when and what for, and which pages follow.
+"""Draw what visitors of a generated shop do: who comes, when and what for, and the pages that follow.
 
-Every number is drawn for a thing alone, a visitor, a session or a page, by its key; many things at a time.
+Every number is drawn for one visitor, session or page, by its key; many at a time.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ class Rows(dict[str, np.ndarray]):
         return self[name]
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Return some of the rows, by number or by mask."""
         return Rows({name: values[rows] for name, values in self.items()})
 
 
@@ -78,7 +77,6 @@ class Calendar:
         self._changes, self._offsets = moments_us[new], offsets[[0, *new]]
 
     def local_us(self, t_us: np.ndarray) -> np.ndarray:
-        """Return the local time, as microseconds since 1970-01-01 in local time."""
         local_us: np.ndarray = t_us + self._offsets[np.searchsorted(self._changes, t_us, side="right")]
         return local_us
 
@@ -99,7 +97,6 @@ class Calendar:
 
 
 def week_day(local_us: np.ndarray) -> np.ndarray:
-    """0 is Monday."""
     return (local_us // DAY + 3) % 7  # 1970-01-01 was a Thursday
 
 
@@ -123,8 +120,8 @@ class Choice:
 _by_device, _by_channel = itemgetter(*THESIS_DEVICES), itemgetter(*THESIS_CHANNELS)
 
 
-class World:
-    """What a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
+class ShopWorld:
+    """Hold what a log's sessions are drawn with, as arrays: d devices, c channels, t page types, s sets of devices."""
 
     def __init__(self, effects: Mapping[str, Any], calendar: Calendar, seed: int) -> None:
         self.effects, self.calendar, self.seed = effects, calendar, seed
@@ -144,8 +141,8 @@ class World:
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
         self.queries = Choice(queries / queries.sum())
         self.styles = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
-        # (d, 2) probability that a page of results was asked for by a query, of others and of purchases
-        self.asked = np.array(_by_device(effects["query"]))
+        # (d, 2) probability that a page of results comes from a query, of others and of purchases
+        self.queried = np.array(_by_device(effects["query"]))
 
         # sets of devices; the last d are those of anonymous visitors, one device each
         sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
@@ -202,10 +199,7 @@ def _moves(every: np.ndarray, devices: list[int]) -> np.ndarray:
 
 
 def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
-    """(pages,) probability of 1, 2, … of a mixture of geometric distributions that begin at ``first``.
-
-    The means of the parts count from 0 on where they begin later than at 1.
-    """
+    """(pages,) probability of 1, 2, … of a mixture of geometric distributions that begin at ``first``."""
     beyond = np.arange(MOST_PAGES - first + 1)
     values = np.zeros(MOST_PAGES)
     for share, mean in parts:
@@ -215,12 +209,8 @@ def _mixture(parts: Sequence[Sequence[float]], first: int) -> np.ndarray:
     return values
 
 
-def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
-    """Return the sessions and the pages of these visitors; those of each depend on the visitor's number alone.
-
-    A session that would begin while the visitor's last one runs, or less than 30 minutes after it, begins 30
-    minutes and a microsecond after it where that is in the same hour, and is dropped otherwise.
-    """
+def visits_of(world: ShopWorld, numbers: range) -> tuple[Rows, Rows]:
+    """Return sessions and pages of these visitors; one that would overlap begins later in its hour, or is dropped."""
     sessions = _sessions(world, np.arange(numbers.start, numbers.stop))
     paths = _paths(world, sessions)
     last = np.cumsum(sessions.pages) - 1
@@ -232,12 +222,10 @@ def visits_of(world: World, numbers: range) -> tuple[Rows, Rows]:
     return sessions.take(kept), paths
 
 
-def _sessions(world: World, number: np.ndarray) -> Rows:
+def _sessions(world: ShopWorld, number: np.ndarray) -> Rows:
     """Return all sessions that visitors begin, in the order of visitors and time; few are dropped later.
 
-    The intent is a latent normal number, of which a part (``repeat`` of the variance) is the visitor's: it ends
-    in a purchase where it is below the quantile of the session's own chance. So the chance is the same whoever
-    the visitor is, and sessions of one visitor are alike.
+    A purchase is a latent normal number below the chance's quantile; ``repeat`` of its variance is the visitor's.
     """
     effects, calendar = world.effects, world.calendar
     customer = world.draw(Draw.KIND, number) < effects["customers"]  # whether the visitor has an account
@@ -292,12 +280,11 @@ def _sessions(world: World, number: np.ndarray) -> Rows:
 
 
 def _devices(
-    world: World, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
+    world: ShopWorld, owned: np.ndarray, person: np.ndarray, known: np.ndarray, uniform: np.ndarray
 ) -> np.ndarray:
-    """Return a session's device: by the transition from the customer's last session in which the customer is known.
+    """Return a session's device: by the transition from the customer's last session with a known customer.
 
-    In sessions where nobody is known the device is one of the visitor's as in the long run, and the next one does
-    not depend on it, so that the transitions that can be seen are the planted ones.
+    Without a known visitor it is drawn as in the long run, so that visible transitions are the planted ones.
     """
     first_row = owned * (NO_DEVICE + 1)  # of a set's transitions
     device = world.moves(uniform, first_row[person] + NO_DEVICE)
@@ -313,7 +300,9 @@ def _devices(
     return device
 
 
-def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _one_after_the_other(
+    world: ShopWorld, sessions: Rows, lasts_us: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return when each session begins, and whether it does: (n,) microseconds and bool."""
     start_us, person = sessions.start_us.copy(), sessions.person
     kept = np.ones(len(start_us), bool)
@@ -331,12 +320,8 @@ def _one_after_the_other(world: World, sessions: Rows, lasts_us: np.ndarray) -> 
     return start_us, kept
 
 
-def _paths(world: World, sessions: Rows) -> Rows:
-    """Return all pages of these sessions, in their order.
-
-    Until three pages before the confirmation a purchase session follows the buyers' chain and dwell times; after
-    it, and in all other sessions, the others' hold.
-    """
+def _paths(world: ShopWorld, sessions: Rows) -> Rows:
+    """Return all pages in order: until a purchase's last three by the buyers' chain, others by the others'."""
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
     first = np.cumsum(sessions.pages) - sessions.pages
@@ -356,8 +341,8 @@ def _paths(world: World, sessions: Rows) -> Rows:
     inner = position < sessions.pages[session]
     dwell_us[inner & (draw(Draw.EXACT_GAP) < effects["exact_gaps"])] = LONGEST_GAP
 
-    asked = world.asked[sessions.device, sessions.purchase.astype(np.int64)][session]
-    searched = np.flatnonzero((kind == SEARCH) & (draw(Draw.QUERY) < asked))
+    queried = world.queried[sessions.device, sessions.purchase.astype(np.int64)][session]
+    searched = np.flatnonzero((kind == SEARCH) & (draw(Draw.QUERY) < queried))
     page = key[searched], position[searched]
     text = world.queries(world.draw(Draw.QUERY_TEXT, *page)) * STYLES
     query = np.full(len(kind), NOTHING)
@@ -368,7 +353,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
 
     item = (draw(Draw.ITEM) ** 2 * ITEMS).astype(np.int64)  # some products are looked at more than others
     add = (kind == PRODUCT) & (draw(Draw.ADD) < np.array(effects["add"])[buying])
-    add |= position == confirmation - FORCED  # whoever buys has put something into the basket
+    add |= position == confirmation - FORCED  # a buyer has put something into the basket
     last_add = np.maximum.accumulate(np.where(add, np.arange(len(add)), -1))
     in_basket = item[np.maximum(last_add, 0)]
     remove = (kind == BASKET) & (last_add >= first[session]) & ~add
@@ -379,7 +364,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
         kind=kind,  # number in PAGE_TYPES, or CONFIRMATION
         open_us=open_us,  # from the session's start on
         inside_us=open_us + dwell_us * 2 // 5,  # when something is put into the basket there, or taken out
-        query=query,  # the typed query that asked for the page
+        query=query,  # the typed query that led to the page
         # what the page is about, or is put into the basket there
         item=np.where(position == confirmation, in_basket, item),
         add=add,
@@ -387,8 +372,7 @@ def _paths(world: World, sessions: Rows) -> Rows:
     )
 
 
-def _kinds(world: World, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """Page types, position by position for all sessions that are that long."""
+def _kinds(world: ShopWorld, sessions: Rows, first: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     kind = np.empty(len(uniform), np.int64)
     order = np.argsort(-sessions.pages, kind="stable")
     pages, confirmation, first = sessions.pages[order], sessions.confirmation[order], first[order]

@@ -1,4 +1,4 @@
-"""What is known of a language: words and their parts of speech, and a net of their meanings."""
+"""Knowledge of a language: words and their parts of speech, and a net of their meanings."""
 
 from diptych.data.language.contract import (
     ADJECTIVE_TAGS,

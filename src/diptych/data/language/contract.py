@@ -49,19 +49,16 @@ class Language:
     missing: str = "run: diptych data resources"  # how to get what is None
 
     def need_tagger(self, purpose: str) -> Tagger:
-        """Return the tagger, or raise a UsageError that says how to get one."""
         if self.tagger is None:
             raise UsageError(f"{purpose} needs a part-of-speech tagger, and none is there", self.missing)
         return self.tagger
 
     def need_wordnet(self, purpose: str) -> WordNet:
-        """Return the WordNet, or raise a UsageError that says how to get one."""
         if self.wordnet is None:
             raise UsageError(f"{purpose} needs a WordNet, and none is there", self.missing)
         return self.wordnet
 
     def line(self) -> str:
-        """Return what numbers that depend on it print."""
         parts = [part.name for part in (self.tagger, self.wordnet) if part is not None]
         return f"{self.name}: {', '.join(parts) or 'nothing'}"
 
@@ -88,7 +85,6 @@ def words_of(text: str, *, marks: bool = False) -> list[Word]:
 
 
 def is_word(token: str) -> bool:
-    """Return whether one of :func:`words_of` is a word rather than a mark."""
     return token[0] == "_" or token[0].isalnum()
 
 

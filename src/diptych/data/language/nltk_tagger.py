@@ -28,11 +28,11 @@ from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_bytes
 from diptych.core.reading import file_errors
 
+# The extra that brings the library.
 EXTRA = "language"
-"""The extra that brings the library."""
 
+# What brings the data.
 DOWNLOAD = "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
-"""What brings the data."""
 
 TAGGER = "taggers/averaged_perceptron_tagger_eng"
 
@@ -40,7 +40,6 @@ _MOST = 1 << 28  # the largest file that is read is a sixteenth of it
 
 
 def how_to_get() -> str:
-    """Return what to do to have NLTK and its data."""
     return DOWNLOAD if find_spec("nltk") else f"pip install 'diptych[{EXTRA}]', then {DOWNLOAD}"
 
 
@@ -59,7 +58,6 @@ def find_resource(folders: Sequence[Path], name: str) -> Path | None:
 
 
 def read_member(resource: Path, name: str) -> bytes:
-    """Return a file of a resource that :func:`find_resource` found."""
     with file_errors(resource / name, fix=f"get it again: {DOWNLOAD}", noun="NLTK data"):
         if resource.suffix != ".zip":
             return (resource / name).read_bytes()
@@ -103,7 +101,6 @@ class NltkTagger:
         return model
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return a Penn treebank tag for every token of every sentence."""
         read = [as_newspaper(tokens) for tokens in sentences]
         tags = self.tag_as_given([pieces for pieces, _ in read])
         return [[found[first] for first in firsts] for found, (_, firsts) in zip(tags, read, strict=True)]

@@ -14,16 +14,16 @@ from diptych.data.language.nltk_tagger import TAGGER, NltkTagger, data_folders, 
 from diptych.data.language.scenes_language import ScenesTagger, scenes_wordnet
 from diptych.data.language.wordnet_files import WORDNET, open_wordnet
 
+# The environment variable that names a WordNet's folder or file.
 WORDNET_VARIABLE = "DIPTYCH_WORDNET"
-"""The environment variable that names a WordNet's folder or file."""
 
+# What :func:`open_language` opens.
 LANGUAGES: Mapping[str, str] = {
     "auto": "the scenes language for generated scenes, NLTK's tagger and a WordNet for everything else",
     "nltk": "NLTK's tagger, and the WordNet that was named or NLTK's",
     "scenes": "the words of generated scenes; built in",
     "none": "nothing: for what looks at characters only",
 }
-"""What :func:`open_language` opens."""
 
 _SENTENCE = ["Two", "young", "dogs", "are", "running"]
 _OTHERS = f"name Open English WordNet (https://en-word.net) with --wordnet or {WORDNET_VARIABLE}"
@@ -62,14 +62,11 @@ def open_language(
 
 
 class LanguageSpec(Options):
-    """Which tagger and WordNet read captions."""
-
     language: str = parameter("auto", "auto, nltk, scenes or none; see diptych data resources.")
     wordnet: Path | None = parameter(None, "A WordNet's folder or file.")
     nltk_data: Path | None = parameter(None, "An NLTK data folder.")
 
     def open(self, collection: Collection | None) -> Language:
-        """Return the language of a collection's captions."""
         places = {"wordnet": self.wordnet, "nltk_data": self.nltk_data}
         return open_language(self.language, **places, collection=collection)
 

@@ -52,11 +52,9 @@ class ScenesTagger:
 
     @property
     def fingerprint(self) -> str:
-        """Return that of its table."""
         return fingerprint(_TAG_OF, _BEFORE_AN_EDGE)
 
     def tag(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return a Penn treebank tag for every token of every sentence; numbers are ``CD``, a mark is its own tag."""
         return [
             [_tag(token, after) for token, after in zip_longest(tokens, tokens[1:], fillvalue="")]
             for tokens in sentences

@@ -15,8 +15,8 @@ from diptych.core.reading import read_toml
 PartOfSpeech = Literal["noun", "verb", "adjective", "adverb"]
 PART_ORDER: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
 
+# Irregular forms in lower case, each with its lemmas.
 Forms = Mapping[PartOfSpeech, Mapping[str, Sequence[str]]]
-"""Irregular forms in lower case, each with its lemmas."""
 
 
 class Synset(NamedTuple):
@@ -66,7 +66,7 @@ class WordNet:
         """Make one of what a file holds.
 
         Args:
-            title: the name it goes by.
+            title: its name.
             content: a fingerprint of what it was made from.
             senses: lemma, part and names of synsets, the usual one first; in the order of ``synsets`` by default.
             forms: its own irregular forms; the common ones by default.
@@ -95,12 +95,10 @@ class WordNet:
         self._bases: dict[tuple[str, PartOfSpeech], Sequence[str]] = {}
 
     def summary(self) -> str:
-        """Return its name and sizes."""
         n_lemmas = len({lemma for written in self._senses.values() for lemma in written})
         return f"{self.name}: {len(self._synsets):,} synsets, {n_lemmas:,} lemmas"
 
     def synset(self, name: str) -> Synset:
-        """Return the synset of that name."""
         if name not in self._synsets:
             raise UsageError(f"{self.name} has no synset {name!r}", "take one of its senses(word)")
         return self._synsets[name]

@@ -24,8 +24,8 @@ from diptych.core.reading import file_errors, open_bytes, read_jsonl
 from diptych.data.language.nltk_tagger import EXTRA, find_resource, read_member
 from diptych.data.language.wordnet import PART_ORDER, PartOfSpeech, Synset, WordNet
 
+# Princeton's WordNet in NLTK's data.
 WORDNET = "corpora/wordnet"
-"""Princeton's WordNet in NLTK's data."""
 
 _OPEN_ENGLISH = "Open English WordNet"
 _SYNSETS, _LEMMAS = "oewn_synsets.jsonl.gz", "oewn_lemmas.jsonl.gz"
@@ -40,8 +40,6 @@ _MARK = re.compile(r"\([a-z]+\)$")  # where an adjective may stand: galore(ip)
 
 
 class _Content:
-    """What a file holds, gathered."""
-
     def __init__(self, title: str) -> None:
         self.title = title
         self.synsets: list[Synset] = []

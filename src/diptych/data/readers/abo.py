@@ -1,7 +1,7 @@
-"""Amazon Berkeley Objects: product listings as one picture and one text each.
+"""Amazon Berkeley Objects: product listings as one image and one text each.
 
 ``listings/metadata/listings_*.json.gz`` hold a listing per line, in many languages,
-``images/metadata/images.csv.gz`` says in which file below ``images/small/`` a picture is. The picture of a
+``images/metadata/images.csv.gz`` says in which file below ``images/small/`` an image is. The image of a
 listing is its main one; its caption is a field in one language. The dataset comes without splits.
 
 Source: Collins et al., ABO: Dataset and Benchmarks for Real-World 3D Object Understanding, CVPR 2022.
@@ -23,11 +23,11 @@ from diptych.data.products import plain_text
 from diptych.data.readers.contract import choice, reader
 from diptych.data.readers.products import Duplicates, Missing, ProductGathering
 
+# What can be a listing's caption, and the keys of the texts.
 FIELDS = {"description": "product_description", "bullets": "bullet_point", "name": "item_name"}
-"""What can be a listing's caption, and the keys of the texts."""
 
+# Fields that become a listing's attributes; ``product_type`` does not: it is the dataset's own category.
 ATTRIBUTES = ("brand", "color", "material", "fabric_type", "finish_type", "style", "pattern", "item_shape")
-"""Fields that become a listing's attributes; ``product_type`` does not: it is the dataset's own category."""
 
 _LISTINGS = "listings_*.json"
 _ABOVE_ALL = "Categories"
@@ -91,7 +91,6 @@ def _record(listing: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 
 def _listings(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Yield where each line is, and its value."""
     by_name = {file.name.removesuffix(".gz"): file for file in folder.glob(f"{_LISTINGS}.gz")}
     by_name |= {file.name: file for file in folder.glob(_LISTINGS)}
     if not by_name:
@@ -115,7 +114,6 @@ def _folder(path: Path, below: str, archive: str) -> Path:
 
 
 def _image_files(folder: Path, ids: set[str]) -> dict[str, str]:
-    """Return the file of each image, as ``images.csv`` has it."""
     files = (folder / "metadata" / name for name in ("images.csv.gz", "images.csv"))
     file = next((one for one in files if one.is_file()), None)
     if file is None:
@@ -158,7 +156,6 @@ def read_abo(
     missing: Missing = "error",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read listings as one image and one caption each."""
     order = [part.strip() for part in caption.split(",")]
     for part in order:
         choice("caption", part, FIELDS)

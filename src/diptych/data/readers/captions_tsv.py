@@ -43,8 +43,8 @@ _FILES = ("path", "filepath", "file", "filename", "file_name", "image", "image_p
 _MISSING = "lines without picture left out"
 _UNNUMBERED = "pictures whose names are no numbers not used"
 
+# The number of a line, its caption, and address and file of its image, or empty.
 Row = tuple[int, str, str, str]
-"""The number of a line, its caption, and address and file of its image, or empty."""
 
 
 def _arrow(module: str = "") -> Any:
@@ -65,7 +65,6 @@ class _Table:
     folder: Path = Path()
 
     def rows(self) -> Iterator[Row]:
-        """Yield the lines, one at a time."""
         arrow, line, columns = _arrow(".csv"), int(not self.names), (self.caption, self.url, self.image)
         read = {"column_names": list(self.names) or None, "block_size": _BLOCK, "use_threads": False}
         quotes = {"quote_char": '"' if self.quoted else False, "newlines_in_values": self.quoted}
@@ -189,7 +188,6 @@ class _Indexer(Indexer):
                 self.miss(_MISSING, f"{table.file}, line {line} ({image or 'no file'} in {table.folder})")
 
     def finish(self) -> None:
-        """Note what was left out, or refuse."""
         missing, n_images = self.counts[_MISSING], self.writer.n_images
         if not n_images or (missing and self.missing == "error"):
             raise DataError(
@@ -200,8 +198,6 @@ class _Indexer(Indexer):
 
 
 class _Records(Column[Mapping[str, Any]]):
-    """Line and address of each image."""
-
     def __init__(self, found: Stored) -> None:
         self._lines, self._addresses = found.places, found.texts("url")
         super().__init__(len(self._lines))
@@ -238,7 +234,6 @@ def read_captions_tsv(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read tables of captions and addresses with the images that were fetched of them."""
     choice("missing", missing, ("error", "skip"))
     shares = Shares(validation, test)
     path = Path(path)

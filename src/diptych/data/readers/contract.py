@@ -25,19 +25,17 @@ from diptych.data.collection import WHOLE, Centric, Collection, ImageSource, Sha
 from diptych.data.images import FolderSource
 from diptych.data.known import centric_of
 
+# Longer texts are documents, not captions, and are refused.
 MAX_CHARACTERS = 20_000
-"""Longer texts are documents, not captions, and are refused."""
 
+# Files that are opened at most to recognise a folder.
 _LOOKS = 100
-"""Files that are opened at most to recognise a folder."""
 
 _TEXTS = "options.toml"  # next to a reader: what its options mean
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one dataset format is recognised and read."""
-
     name: str  # what ``--reader`` calls it
     description: str  # one line for help texts
     read: Callable[..., Collection]  # from a path and keyword options
@@ -98,7 +96,6 @@ def looks(check: Callable[[Path], bool]) -> Callable[[Path, Sequence[Path]], boo
 
 
 def begins(text: str) -> Callable[[Path, Sequence[Path]], bool]:
-    """Return a claim of files that begin with a text."""
     return looks(lambda file: beginning_of(file, len(text)) == text)
 
 

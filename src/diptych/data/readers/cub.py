@@ -55,7 +55,6 @@ def _numbered(file: Path) -> dict[str, str]:
 
 
 def _of_images(file: Path, images: Mapping[str, str]) -> dict[str, str]:
-    """Return a value for every image's number."""
     values = _numbered(file)
     without = [number for number in images if number not in values]
     if without:
@@ -115,7 +114,6 @@ def read_cub(
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read CUB-200-2011 with captions."""
     root = _root(Path(path))
     names = _numbered(root / "images.txt")
     for name in names.values():

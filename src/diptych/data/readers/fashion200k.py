@@ -1,7 +1,7 @@
-"""Fashion200k as its authors distribute it: files of labels and a folder of cropped pictures.
+"""Fashion200k as its authors distribute it: files of labels and a folder of cropped images.
 
-A line of ``labels/CATEGORY_SPLIT_detect_all.txt`` is a picture, the score of its detection and the
-description of its product: ``women/dresses/casual_and_day_dresses/51727804/51727804_0.jpeg``. The pictures
+A line of ``labels/CATEGORY_SPLIT_detect_all.txt`` is an image, the score of its detection and the
+description of its product: ``women/dresses/casual_and_day_dresses/51727804/51727804_0.jpeg``. The images
 of one product share one description.
 
 Source: Han et al., Automatic Spatially-aware Fashion Concept Discovery, ICCV 2017.
@@ -51,7 +51,6 @@ def _files(path: Path) -> list[tuple[Path, str, str]]:
 
 
 def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
-    """Yield where it is, picture, score and description of each line."""
     for number, line in read_lines(file, encoding, error=DataError):
         where = f"{file.name}, line {number}"
         fields = line.split("\t")
@@ -80,7 +79,6 @@ def read_fashion200k(
     encoding: str = "utf-8",
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read the official files of labels."""
     choice("pictures", pictures, ("all", "first"))
     path = Path(path)
     files = _files(path)

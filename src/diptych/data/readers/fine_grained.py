@@ -46,7 +46,6 @@ def read_fine_grained(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read fine-grained captions as the split ``test``."""
     file = one_file(Path(path), *_FILES)
     document = _load(file)
     folder = image_folder(images, file.parent)

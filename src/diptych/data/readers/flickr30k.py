@@ -40,7 +40,6 @@ def _is_tokens(file: Path) -> bool:
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield file name, number and caption of each line."""
     for line, text in read_lines(file, error=DataError):
         if not text.strip() or (line == 1 and _HEADER.match(text)):
             continue
@@ -96,7 +95,6 @@ def read_flickr30k(
     max_captions: int | None = None,
     skip_bad_captions: bool = False,
 ) -> Collection:
-    """Read Flickr30k or Flickr8k in their authors' form."""
     path = Path(path)
     file = path if path.is_file() else next((path / one for one in _TOKENS if _is_tokens(path / one)), None)
     if file is None:

@@ -51,7 +51,6 @@ def read_huggingface(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a Hugging Face dataset from a ``save_to_disk`` folder or by hub name."""
     datasets = require("datasets", "datasets", "reading Hugging Face datasets")
     gathered = Gathering(skip_bad_captions, validation, test)
     parts = []

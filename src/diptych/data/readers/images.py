@@ -95,7 +95,6 @@ class _Records(Column[Mapping[str, Any]]):
 def read_images(
     path: Path | str, validation: float = 0.1, test: float = 0.1, centric: Centric | None = None
 ) -> Collection:
-    """Read all images of a folder and of those below it."""
     root = Path(path)
     if not root.is_dir():
         raise DataError(f"{root} is no folder", "give the folder that holds the images")

@@ -40,7 +40,6 @@ def read_karpathy(
     region_ids: Path | str | None = None,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read a Karpathy-style JSON file, or the folder that holds one."""
     file = one_file(Path(path), *KARPATHY, leave_out=("dataset_info.json", "dataset_dict.json"))
     document = read_json(file, DataError)
     if not isinstance(document, dict) or not isinstance(document.get("images"), list):

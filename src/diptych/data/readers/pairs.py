@@ -62,11 +62,9 @@ class CellSource:
         return bytes(cell)
 
     def read(self, row: int) -> Image:
-        """Return the image of source row ``row``, upright, RGB."""
         return decode_image(self._bytes(row), self._names[row])
 
     def content(self, row: int) -> str:
-        """Return a fingerprint of the image's bytes."""
         return fingerprint_bytes(self._bytes(row))
 
 
@@ -83,12 +81,11 @@ def _is_missing(value: Any) -> bool:
     return value is None or value != value  # NaN, as pandas has it
 
 
+# Where a row is, as errors call it, and its fields.
 Row = tuple[str, Mapping[str, Any]]
-"""Where a row is, as errors call it, and its fields."""
 
 
 def _rows_of(file: Path) -> Iterator[Row]:
-    """Yield the rows of a text file, one at a time."""
     if file.suffix == ".jsonl":
         for number, value in read_jsonl(file, DataError, "give one JSON object per line"):
             if not isinstance(value, dict):
@@ -101,12 +98,11 @@ def _rows_of(file: Path) -> Iterator[Row]:
             yield f"{file.name}, line {table.line_num}", fields
 
 
+# Of images, captions and splits, as they were named.
 Columns = Mapping[str, str | None]
-"""Of images, captions and splits, as they were named."""
 
 
 def _gather(gathered: Gathering, rows: Iterable[Row], name: str, given: Columns) -> None:
-    """Add rows of an image's file and a caption."""
     columns: list[str] = []
     named = {what: given[what] for what in COLUMNS}
     for where, fields in rows:
@@ -144,7 +140,6 @@ class _Parquet:
         self.group = lru_cache(_KEPT_GROUPS)(self._group)
 
     def rows(self, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the split and the fields of each row."""
         for opened, split in zip(self._files, self.splits, strict=True):
             for batch in opened.iter_batches(_BATCH, columns=columns):
                 yield from ((split, row) for row in batch.to_pylist())
@@ -162,7 +157,6 @@ class _Parquet:
 def _gather_parquet(
     gathered: Gathering, path: Path, files: list[Path], images: Path, given: Columns
 ) -> Path | CellSource:
-    """Add the rows of Parquet files, and return where their images are."""
     with file_errors(files[0], DataError, "write the files again"):
         table = _Parquet(files, path if path.is_dir() else path.parent)
         types = require("pyarrow", "datasets", "reading Parquet files").types
@@ -203,7 +197,6 @@ def read_pairs(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read pairs from a file, a folder that holds one, a DataFrame, or rows."""
     gathered = Gathering(skip_bad_captions, validation, test, join=True)
     given = {"image": image_column, "caption": caption_column, "split": split_column}
     if not isinstance(path, str | Path):

@@ -59,7 +59,6 @@ def _captions(file: Path) -> list[str]:
 def read_precomp(
     path: Path | str, skip_bad_captions: bool = False, centric: Centric | None = None
 ) -> Collection:
-    """Read a folder of precomputed features."""
     folder = Path(path)
     names = _splits(folder)
     if not names:

@@ -1,4 +1,4 @@
-"""What readers of products share: one product is a title, attributes, category paths, and an image or none."""
+"""The shared part of product readers: one product is a title, attributes, category paths, and an image or none."""
 
 from __future__ import annotations
 

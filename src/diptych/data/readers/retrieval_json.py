@@ -1,7 +1,7 @@
 """Lists of images and captions as ALBEF, X-VLM and BLIP read them: one JSON file per split.
 
 ``[{"image": "val2014/….jpg", "caption": "…" or ["…", …], "image_id": …}, …]``: one line per caption to train,
-one line per picture to validate and test. The split is in the file's name (``coco_karpathy_test.json``).
+one line per image to validate and test. The split is in the file's name (``coco_karpathy_test.json``).
 
 Source: Li et al., ALBEF, NeurIPS 2021, and the published lists of X-VLM and BLIP.
 """
@@ -43,7 +43,6 @@ def _is_list(file: Path) -> bool:
 
 
 def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, list[tuple[str, Path]]]:
-    """Return the dataset's name and its splits' files."""
     if not path.is_dir():
         named, rest = _split_and_rest(path)
         return dataset or rest or path.resolve().parent.name, [(split or named, path)]
@@ -71,7 +70,6 @@ def _chosen(path: Path, dataset: str | None, split: str | None) -> tuple[str, li
 
 
 def _read(file: Path, split: str, remove: str, max_captions: int | None, gathered: Gathering) -> None:
-    """Add the images and captions of one file."""
     document = read_json(file, DataError)
     if not isinstance(document, list):
         raise DataError(f"{file} is not a list", 'expected [{"image": …, "caption": …}, …]')
@@ -114,7 +112,6 @@ def read_retrieval_json(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    """Read lists of images and captions: one file, or the files of a dataset's splits in a folder."""
     path = Path(path)
     name, files = _chosen(path, dataset, split)
     gathered = Gathering(skip_bad_captions, join=True)

@@ -16,5 +16,4 @@ from diptych.data.scenes import read_scenes
     claims=begins('{"dataset":"scenes"'),
 )
 def read(path: Path | str, finer: int = 0) -> Collection:
-    """Read generated scenes."""
     return read_scenes(path, finer)

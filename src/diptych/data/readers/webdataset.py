@@ -130,7 +130,6 @@ class _Indexer(Indexer):
         return None if found is None else self.captions((text, f"the caption of {where}") for text in found)
 
     def finish(self, n_shards: int) -> None:
-        """Note what was left out, or refuse."""
         no_picture, no_caption, n_samples = (
             self.counts[_NO_PICTURE],
             self.counts[_NO_CAPTION],

@@ -1,4 +1,4 @@
-"""Scenes: generated pictures with captions whose every fact is known.
+"""Scenes: generated images with captions whose every fact is known.
 
 ``facts`` says what can be true, ``world`` samples it, ``captions`` tells it, ``draw`` shows it and ``make`` writes a
 dataset of it.

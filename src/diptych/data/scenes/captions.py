@@ -42,14 +42,11 @@ _OPENINGS = (
 
 @dataclass(frozen=True)
 class Caption:
-    """One sentence and the keys of the facts it states."""
-
     text: str
     states: tuple[str, ...]
 
 
 def write_captions(facts: Mapping[str, str], chance: random.Random, k: int = 5) -> list[Caption]:
-    """Write ``k`` captions of the scene with these facts."""
     captions = []
     for topics in plan_topics(facts, chance, k):
         states = (*SHARED, *(key for topic in topics for key in TOPICS[topic]))
@@ -58,13 +55,13 @@ def write_captions(facts: Mapping[str, str], chance: random.Random, k: int = 5) 
 
 
 def plan_topics(facts: Mapping[str, str], chance: random.Random, k: int) -> list[list[str]]:
-    """Choose what each of ``k`` captions says beside the shared facts.
+    """Choose what each of ``k`` captions states besides the shared facts.
 
     Every topic is the own of one caption, common to some captions but not to all, or withheld.
     The first captions get one own topic each, as far as topics go; at least one stays common.
     """
     if k < 1:
-        raise UsageError(f"{k} captions per image were asked for", "give k=1 or more")
+        raise UsageError(f"{k} captions per image were requested", "give k=1 or more")
     topics = [topic for topic, keys in TOPICS.items() if keys[0] in facts]
     chance.shuffle(topics)
     topics = topics[_WITHHELD:]
@@ -166,10 +163,10 @@ def _joined(
     return " and ".join(clauses)
 
 
-# Finer captions of the same scenes: every caption states more facts of its picture than before.
+# Finer captions of the same scenes: every caption states more facts of its image than before.
 #
-# What Flickr30k-FG is to Flickr30k (Chen et al., 2023), for scenes: same pictures, same ids, same number of
-# captions, and each caption says what it said and further details of its picture besides.
+# What Flickr30k-FG is to Flickr30k (Chen et al., 2023), for scenes: same images, same ids, same number of
+# captions, and each caption repeats its facts and adds further details of its image besides.
 
 
 def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collection:
@@ -180,7 +177,7 @@ def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collecti
             is the same in the whole collection, in a split and in any order.
     """
     if topics < 1:
-        raise UsageError(f"{topics} further topics per caption were asked for", "give topics=1 or more")
+        raise UsageError(f"{topics} further topics per caption were requested", "give topics=1 or more")
     if collection.records is None or collection.caption_records is None:
         raise DataError(
             f"{collection.name} does not say which facts its captions state",

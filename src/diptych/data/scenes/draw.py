@@ -1,7 +1,7 @@
-"""Pictures of worlds: textured ground, shaded objects that cast shadows and occlude each other, noise.
+"""Images of worlds: textured ground, shaded objects that cast shadows and occlude each other, noise.
 
 Shapes are drawn four times larger and averaged down, so edges are smooth; colours, textures, turns,
-light and noise vary from picture to picture, so a pixel never tells a fact by itself.
+light and noise vary from image to image, so a pixel never tells a fact by itself.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def _sunset(chance: np.random.Generator, size: int) -> Array:
     return sky
 
 
+# One painter per value of the fact ``background``.
 PAINTERS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "sand": _sand,
     "grass": _grass,
@@ -117,12 +118,6 @@ PAINTERS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "wood": _wood,
     "sunset": _sunset,
 }
-"""One painter per value of the fact ``background``."""
-
-
-def paint_background(kind: str, chance: np.random.Generator, size: int) -> Array:
-    """Paint background ``kind``: (size, size, 3) float32, not yet clipped to 0..255."""
-    return PAINTERS[kind](chance, size).astype(np.float32, copy=False)
 
 
 Point = tuple[float, float]
@@ -144,10 +139,6 @@ def _arc(radius: float, start: float, stop: float, x: float = 0.0) -> list[Point
 
 def _regular(corners: int, radius: float, y: float = 0.0) -> list[Point]:
     return [_polar(radius, corner / corners, y) for corner in range(corners)]
-
-
-def _star() -> list[Point]:
-    return [_polar(1.15 if corner % 2 == 0 else 0.48, corner / 10) for corner in range(10)]
 
 
 def _heart() -> list[Point]:
@@ -183,8 +174,7 @@ def _crescent() -> list[Point]:
     return [(px + 0.2, py) for px, py in outer + inner[1:-1]]
 
 
-def _arrow() -> list[Point]:
-    return [(0, -1.1), (0.85, -0.1), (0.34, -0.1), (0.34, 1.0), (-0.34, 1.0), (-0.34, -0.1), (-0.85, -0.1)]
+_ARROW = [(0, -1.1), (0.85, -0.1), (0.34, -0.1), (0.34, 1.0), (-0.34, 1.0), (-0.34, -0.1), (-0.85, -0.1)]
 
 
 def _flower() -> list[Point]:
@@ -205,12 +195,12 @@ def contours(shape: str) -> tuple[Contour, ...]:
         "circle": lambda: [_arc(0.95, 0, 1)[:-1]],
         "square": lambda: [[(-side, -side), (side, -side), (side, side), (-side, side)]],
         "triangle": lambda: [_regular(3, 1.15, y=0.1)],
-        "star": lambda: [_star()],
+        "star": lambda: [[_polar(0.48 if corner % 2 else 1.15, corner / 10) for corner in range(10)]],
         "heart": lambda: [_heart()],
         "cross": lambda: [_cross()],
         "ring": lambda: [_arc(1.0, 0, 1)[:-1], _arc(0.52, 0, 1)[:-1]],
         "crescent": lambda: [_crescent()],
-        "arrow": lambda: [_arrow()],
+        "arrow": lambda: [_ARROW],
         "flower": lambda: [_flower()],
         "drop": lambda: [_drop()],
         "hexagon": lambda: [_regular(6, 1.0)],
@@ -241,15 +231,17 @@ def draw_world(world: World, chance: random.Random, size: int) -> Image:
 
     Args:
         world: what is in it; the same world drawn twice with other ``chance`` gives other pixels.
-        size: side of the square picture in pixels.
+        size: side of the square image in pixels.
 
     Returns:
-        An RGB Pillow picture, (size, size).
+        An RGB Pillow image, (size, size).
     """
     from PIL import Image as pillow
 
     noise = np.random.Generator(np.random.PCG64(chance.getrandbits(128)))
-    canvas = paint_background(world.background, noise, size)
+    canvas = PAINTERS[world.background](noise, size).astype(
+        np.float32, copy=False
+    )  # not yet clipped to 0..255
     towards = _TOWARDS_LIGHT[world.light]
     for item in reversed(world.objects):  # largest last: the main object is in front
         draw_object(canvas, item, towards, noise)

@@ -1,4 +1,4 @@
-"""What can be true of a scene: fact keys, their values, and who states them.
+"""Facts of a scene: their keys, their values, and which captions state them.
 
 A fact is a key and a value, ``"main.colour": "red"``. A key means the same in every scene, so that a
 probe can be trained per key. Objects are named by their rank in drawn size: ``main`` is the largest
@@ -18,7 +18,6 @@ Words = Mapping[str, tuple[str, ...]]
 
 
 def _words(*kinds: str) -> Iterator[Words]:
-    """Yield tables of value → phrases."""
     tables = read_toml(Path(__file__).with_suffix(".toml"))
     for kind in kinds:
         yield {value: tuple(phrases) for value, phrases in tables[kind].items()}
@@ -35,6 +34,7 @@ TINTS = ("neutral", "warm", "cool")
 FRAMES = ("none", "white", "black")
 ROLES = ("main", "second", "third", "fourth")
 
+# Every key a scene can have, with every value it can take: the classes of a probe.
 FACT_VALUES: dict[str, tuple[str, ...]] = {
     **{
         f"{role}.{attribute}": values
@@ -54,11 +54,11 @@ FACT_VALUES: dict[str, tuple[str, ...]] = {
     "tint": TINTS,
     "frame": FRAMES,
 }
-"""Every key a scene can have, with every value it can take: the classes of a probe."""
 
+# What every caption of every scene states.
 SHARED = ("main.shape", "main.colour")
-"""What every caption of every scene states."""
 
+# What a caption may state besides the shared facts; the facts of one topic are stated together.
 TOPICS: dict[str, tuple[str, ...]] = {
     "background": ("background",),
     "size": ("main.size",),
@@ -70,13 +70,12 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "second material": ("second.material",),
     "third": ("third.shape", "third.colour", "relation.main.third"),
 }
-"""What a caption may state beside the shared facts; the facts of one topic are stated together."""
 
+# The keys that captions can state.
 DESCRIBABLE = (*SHARED, *(key for keys in TOPICS.values() for key in keys))
-"""The keys that captions can state."""
 
+# The keys no caption ever states, though they can be seen: light, tint, frame, details of the others.
 NEVER_DESCRIBED = tuple(key for key in FACT_VALUES if key not in DESCRIBABLE)
-"""The keys no caption ever states, though they can be seen: light, tint, frame, details of the others."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,6 @@ class Described:
 
 
 def described(facts: Mapping[str, str], states: Sequence[Collection[str]]) -> Described:
-    """Sort the keys of one image by who states them."""
     for position, stated in enumerate(states):
         if strange := sorted(set(stated) - set(facts)):
             raise DataError(

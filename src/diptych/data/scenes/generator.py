@@ -28,8 +28,8 @@ from diptych.core.reading import read_json
 
 HEADER = "dataset.json"
 
+# Images that are drawn at once.
 CHUNK = 64
-"""Images that are drawn at once."""
 
 _SERIAL_BELOW = 512  # starting processes takes longer than drawing this many
 
@@ -38,19 +38,15 @@ def _as_text(given: Any) -> str:
     return "-".join(map(str, given)) if isinstance(given, list | tuple) else str(given)
 
 
+# A number, or the least and the most: ``3``, ``"2-9"`` or ``(2, 9)``.
 Span = Annotated[str, BeforeValidator(_as_text)]
-"""A number, or the least and the most: ``3``, ``"2-9"`` or ``(2, 9)``."""
 
 
 class GeneratorOptions(Options):
-    """What all generators take."""
-
     seed: int = parameter(0, "The same seed gives the same bytes.")
 
 
 class ImageOptions(GeneratorOptions):
-    """What generators of images take."""
-
     size: int = parameter(64, "Side of an image, in pixels.", ge=32, le=1024)
     workers: int | None = parameter(None, "Processes; as many as there are CPUs.", ge=1)
 
@@ -98,15 +94,14 @@ class Generator(ABC):
 
     @abstractmethod
     def make_chunk(self, folder: Path, chunk: Any) -> Any:
-        """Sample one chunk, draw its images into the folder, and return what is told of it; called in any process."""
+        """Sample one chunk, draw its images into the folder, and return its metadata; called in any process."""
 
     @abstractmethod
     def write(self, folder: Path, chunks: Iterator[Any]) -> dict[str, Any]:
-        """Write what is told of all chunks, which come in order, and return further entries of the header."""
+        """Write the metadata of all chunks, which come in order, and return further entries of the header."""
 
     @property
     def fingerprint(self) -> str:
-        """Of everything that the data depend on."""
         planted = () if self.planted is None else (self.planted,)
         return fingerprint(self.dataset, self.version, dict(self.parameters), *planted)
 
@@ -115,7 +110,7 @@ class Generator(ABC):
 
         Raises:
             UsageError: the folder holds other things.
-            Interrupted: a stop was asked for; nothing is left behind.
+            Interrupted: a stop was requested; nothing is left behind.
         """
         target = cache_root() / self.dataset / self.fingerprint if folder is None else Path(folder)
         if self._is_complete(target):
@@ -170,7 +165,7 @@ class Generator(ABC):
         return header if isinstance(header, dict) and header.get("dataset") == self.dataset else None
 
     def _is_complete(self, folder: Path) -> bool:
-        """Return whether a folder holds exactly what is wanted, with every file in its length."""
+        """Return whether a folder holds exactly the requested dataset, with every file in its length."""
         header = self._header_of(folder)
         if header is None or header.get("fingerprint") != self.fingerprint:
             return False
@@ -179,7 +174,7 @@ class Generator(ABC):
         return all(file.is_file() and size in (None, file.stat().st_size) for file, size in files)
 
     def _refuse_other(self, folder: Path) -> None:
-        """Let nothing be replaced but an empty folder or an incomplete copy of what is wanted."""
+        """Refuse to replace anything but an empty folder or an incomplete copy of the requested dataset."""
         if not folder.exists():
             return
         if not folder.is_dir():
@@ -190,10 +185,10 @@ class Generator(ABC):
         if header is None:
             raise UsageError(f"{folder} holds other files", "give a new or empty folder")
         if header.get("fingerprint") != self.fingerprint:
-            held, asked = self._listed(header), self._listed(self.parameters)
+            held, requested = self._listed(header), self._listed(self.parameters)
             raise UsageError(
                 f"{folder} holds {self.noun} of version {header.get('version')} with {held}; "
-                f"version {self.version} with {asked} was asked for",
+                f"version {self.version} with {requested} was requested",
                 "give another folder, or delete this one",
             )
 
@@ -211,11 +206,9 @@ def with_changes(usual: Mapping[str, Any], changes: Mapping[str, Any] | None) ->
 
 
 def parts_of(total: int, size: int = CHUNK) -> list[range]:
-    """Return the numbers below ``total``, so many at a time."""
     return [range(start, min(start + size, total)) for start in range(0, total, size)]
 
 
 def sizes_of(folder: Path) -> dict[str, int]:
-    """Return the size of every file below a folder, by name."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}

@@ -1,6 +1,6 @@
 """Generate a dataset of scenes, and read it.
 
-A scene depends on (seed, split, index, k, size, objects) alone, so a larger dataset begins with the scenes of the
+A scene depends on (seed, split, index, k, size, objects) only, so a larger dataset begins with the scenes of the
 smaller one.
 """
 
@@ -22,13 +22,11 @@ from diptych.data.scenes.facts import ROLES
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of
 from diptych.data.scenes.world import OBJECTS, SPLITS, generator, world_of
 
+# Raised whenever the same seed would give other images or captions; part of the cache's key.
 VERSION = 1
-"""Raised whenever the same seed would give other pictures or captions; part of the cache's key."""
 
 
 class SceneOptions(ImageOptions):
-    """What generated scenes are like."""
-
     n_train: int = parameter(4000, "Images to train on.", "--train", ge=0)
     n_val: int = parameter(300, "Images to validate on.", "--val", ge=0)
     n_test: int = parameter(500, "Images to test on.", "--test", ge=0)
@@ -57,7 +55,7 @@ class Scenes(Generator):
     def __init__(self, given: SceneOptions) -> None:
         counts = (given.n_train, given.n_val, given.n_test)
         if not any(counts):
-            raise UsageError("no scene was asked for", "give counts of 0 or more, not all 0")
+            raise UsageError("no scene was requested", "give counts of 0 or more, not all 0")
         self.given, self.counts = given, dict(zip(SPLITS, counts, strict=True))
         self.objects = least_and_most(given.objects, "objects", len(ROLES))
         parameters = given.model_dump(include={"n_train", "n_val", "n_test", "seed", "k", "size"})
@@ -66,7 +64,6 @@ class Scenes(Generator):
         super().__init__(parameters, sum(counts), given.workers)
 
     def chunks(self) -> list[Chunk]:
-        """Return the scenes of each split, so many at a time."""
         found, before = [], 0
         for split, count in self.counts.items():
             found += [Chunk(split, scenes, before) for scenes in parts_of(count)]
@@ -74,11 +71,9 @@ class Scenes(Generator):
         return found
 
     def make_chunk(self, folder: Path, chunk: Chunk) -> list[dict[str, Any]]:
-        """Draw scenes and describe them: one entry of ``dataset.json`` per scene."""
         return [self._scene(folder, chunk.split, index, chunk.before + index) for index in chunk.scenes]
 
     def write(self, folder: Path, chunks: Iterator[list[dict[str, Any]]]) -> dict[str, Any]:
-        """Return all scenes: they are in the header."""
         for split, count in self.counts.items():
             if count:
                 (folder / split).mkdir()
@@ -125,7 +120,6 @@ def make_scenes(folder: Path | str | None = None, *counts: int, **options: Any) 
 
 
 def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
-    """Read what :func:`make_scenes` made."""
     if not isinstance(finer, int) or isinstance(finer, bool) or finer < 0:
         raise UsageError(f"finer is {finer!r}", "give the number of further topics, e.g. finer=2, or 0")
     header, gathered = Scenes.read_header(folder), Gathering()
@@ -151,7 +145,7 @@ def read_scenes(folder: Path | str, finer: int = 0) -> Collection:
 
 
 def _centric(least: int, most: int) -> Centric | None:
-    """Several objects make a scene; where some pictures have one and some several, nobody can say."""
+    """Return ``"scene"`` for several objects; None where some images have one object and others several."""
     return "object" if most == 1 else "scene" if least > 1 else None
 
 
@@ -166,7 +160,7 @@ def scenes(
 ) -> Collection:
     """Make the scenes, or find them in the cache, and read them.
 
-    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no picture.
+    Arguments are as in :func:`make_scenes`, ``finer`` as in :func:`read_scenes`: it changes no image.
     """
     made = make_scenes(folder, n_train, n_val, n_test, **options)
     return read_scenes(made, finer)

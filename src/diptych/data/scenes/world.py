@@ -32,14 +32,14 @@ from diptych.data.scenes.facts import (
 
 SPLITS = ("train", "val", "test")
 
+# The least and the most objects of a scene by default.
 OBJECTS = (2, 4)
-"""The least and the most objects of a scene, when nobody says otherwise."""
 
 _RADII = {"small": 0.115, "medium": 0.16, "large": 0.215}
 _MAIN_SIZE_WEIGHTS = (2, 3, 5)
 _COUNT_WEIGHTS = {1: 3, 2: 3, 3: 4, 4: 3}
 # The main object is at the upper end of its size's radii and the others are at the lower end, so that
-# it is visibly the largest even beside others of its size; radii of different sizes never meet.
+# it is visibly the largest even next to others of its size; radii of different sizes never meet.
 _MAIN_STRETCH, _OTHER_STRETCH = (1.06, 1.12), (0.88, 0.94)
 _CLEAR = 0.06  # by how much one axis must lead for a relation or a place to be beyond doubt
 _OVERLAP = 0.78  # centres may come as close as this share of the two radii: objects occlude each other
@@ -47,7 +47,7 @@ _OVERLAP = 0.78  # centres may come as close as this share of the two radii: obj
 
 @dataclass(frozen=True)
 class SceneObject:
-    """One object; lengths are fractions of the picture's side, y grows downwards."""
+    """One object; lengths are fractions of the image's side, y grows downwards."""
 
     shape: str
     colour: str
@@ -73,20 +73,15 @@ class World:
         main = self.objects[0]
         facts: dict[str, str] = {}
         for role, item in zip(ROLES, self.objects, strict=False):
-            facts[f"{role}.shape"] = item.shape
-            facts[f"{role}.colour"] = item.colour
-            facts[f"{role}.size"] = item.size
-            facts[f"{role}.material"] = item.material
+            facts |= {
+                f"{role}.{name}": getattr(item, name) for name in ("shape", "colour", "size", "material")
+            }
         facts["main.place"] = place(main.x, main.y)
         for role, item in zip(ROLES[1:], self.objects[1:], strict=False):
             facts[f"relation.main.{role}"] = relation(main, item)
-        if len(self.objects) > 1:  # nobody says of one thing that it is one
+        if len(self.objects) > 1:  # a caption of one object states no count
             facts["count"] = str(len(self.objects))
-        facts["background"] = self.background
-        facts["light"] = self.light
-        facts["tint"] = self.tint
-        facts["frame"] = self.frame
-        return facts
+        return facts | {name: getattr(self, name) for name in ("background", "light", "tint", "frame")}
 
 
 def relation(first: SceneObject, other: SceneObject) -> str:
@@ -98,7 +93,7 @@ def relation(first: SceneObject, other: SceneObject) -> str:
 
 
 def place(x: float, y: float) -> str:
-    """In which part of the picture a point is: the middle, or the side its larger offset leads to."""
+    """In which part of the image a point is: the middle, or the side its larger offset leads to."""
     across, down = x - 0.5, y - 0.5
     if max(abs(across), abs(down)) < 0.11:
         return "middle"
@@ -108,7 +103,6 @@ def place(x: float, y: float) -> str:
 
 
 def generator(seed: int, split: str, index: int, purpose: str) -> random.Random:
-    """Return the generator of one purpose (world, captions, picture) of one scene."""
     return random.Random(f"diptych scenes/{seed}/{split}/{index}/{purpose}")
 
 

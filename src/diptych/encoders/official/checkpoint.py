@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import pickle
 import re
 import struct
@@ -23,11 +24,11 @@ _WRAPPERS = ("model", "state_dict", "model_state_dict")  # names under which a r
 _AGAIN = "download it again, and compare its size with the published one"
 _GLOBAL = re.compile(r"GLOBAL ([\w.]+)")  # what a file asks for, in PyTorch's message
 
+# What PyTorch raises of bytes that are no checkpoint.
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, AttributeError),
     *(AssertionError, ArithmeticError, MemoryError, struct.error, zipfile.BadZipFile),
 )
-"""What PyTorch raises of bytes that are no checkpoint."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,6 @@ _PRE_TRAINING = "pretraining:"
 
 
 def split_stage(source: str | Path) -> tuple[Stage, Path]:
-    """Split ``pretraining:PATH`` or ``PATH``."""
     stage: Stage = "pre-training" if str(source).startswith(_PRE_TRAINING) else "fine-tuned"
     return stage, Path(str(source).removeprefix(_PRE_TRAINING)).expanduser()
 
@@ -68,25 +68,29 @@ def find_checkpoint(source: str | Path) -> Path:
     return found[0]
 
 
-def read_checkpoint(source: str | Path | Mapping[str, Any]) -> Checkpoint:
-    """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused."""
+def read_checkpoint(source: str | Path | Mapping[str, Any], part: int | None = None) -> Checkpoint:
+    """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused.
+
+    Of a list of encoders, as VSE++ and VSRN write image and caption encoder, ``part`` is read.
+    """
     if isinstance(source, Mapping):
-        return Checkpoint(_weights(source, "the weights given"), "weights in memory")
+        return Checkpoint(_weights(source, "the weights given", part), "weights in memory")
     file = find_checkpoint(source)
     if file.suffix == ".safetensors":
-        state: Mapping[str, Any] = load_tensors(file, _AGAIN)
+        state: Any = load_tensors(file, _AGAIN)
     else:
         state = _unpickled(file)
-    return Checkpoint(_weights(state, str(file)), file.name, file.parent)
+    return Checkpoint(_weights(state, str(file), part), file.name, file.parent)
 
 
-def _unpickled(file: Path) -> Mapping[str, Any]:
+def _unpickled(file: Path) -> Any:
     try:
-        # Mapped, so that an optimizer's moments or momentum weights that are not wanted stay on disk.
+        # Mapped, so that an optimizer's moments or unused momentum weights stay on disk.
         mapped = _is_archive(file)
-        with warnings.catch_warnings():
+        # Options of a command line are stored with many weights; reading them runs no code.
+        with warnings.catch_warnings(), torch.serialization.safe_globals([argparse.Namespace]):
             warnings.simplefilter("ignore")  # of old pickles: what cannot be read is an error below
-            content = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+            return torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         wants = _GLOBAL.search(str(error))
         if wants is None:
@@ -97,7 +101,7 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         raise StorageError(
             f"{file} holds more than tensors and plain values, and is refused: it asks for {wants[1]}, and "
             "such files can run code",
-            f"if you trust its source, write its weights alone once, in an environment apart: "
+            f"if you trust its source, write only its weights once, in an isolated environment: "
             f'torch.save(torch.load("{file.name}", map_location="cpu", weights_only=False)["model"], '
             f'"weights.pth")',
         ) from error
@@ -107,15 +111,9 @@ def _unpickled(file: Path) -> Mapping[str, Any]:
         raise StorageError(
             f"{file} is not a checkpoint of PyTorch, or is corrupt: {reason}", _AGAIN
         ) from error
-    if not isinstance(content, Mapping):
-        raise StorageError(
-            f"{file} holds a {type(content).__name__}, not weights by name", "give the model's checkpoint"
-        )
-    return content
 
 
 def _is_archive(file: Path) -> bool:
-    """Return whether a file is an archive, as PyTorch writes since 1.6, or else a pickle."""
     with file.open("rb") as opened:
         begin = opened.read(16)
     if not begin.startswith((b"PK", b"\x80")):
@@ -132,12 +130,19 @@ def _is_archive(file: Path) -> bool:
     return True
 
 
-def _weights(content: Mapping[str, Any], source: str) -> dict[str, Tensor]:
+def _weights(content: Any, source: str, part: int | None) -> dict[str, Tensor]:
     """Return the named tensors of a file's content, without wrapping and without what parallel training adds."""
     for wrapper in _WRAPPERS:
-        if isinstance(content.get(wrapper), Mapping):
+        if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping | list):
             content = content[wrapper]
             break
+    if part is not None and isinstance(content, list) and len(content) > part:
+        content = content[part]
+    if not isinstance(content, Mapping):
+        raise StorageError(
+            f"{source} holds a {type(content).__name__}, not weights by name",
+            "give the model's checkpoint; image and caption encoder in one list: TwoTowerEncoder.load_published",
+        )
     fault = next(filter(None, map(_fault, content.items())), "") if content else "nothing"
     if fault:
         raise StorageError(
@@ -161,61 +166,81 @@ def _fault(entry: tuple[Any, Any]) -> str:
     return ""
 
 
+_COMPARE = "it is corrupt, cut off or of another model: compare it with the published one"
+
+
+class Weights:
+    """The weights of one part of a checkpoint."""
+
+    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
+        self.state, self.prefix, self.source = state, prefix, source
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self.state
+
+    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
+        value = self.state.get(self.prefix + name)
+        if value is None or value.ndim != dimensions:
+            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
+            raise StorageError(f"{self.source} {what} {self.prefix}{name}", _COMPARE)
+        return tuple(value.shape)
+
+    def count(self, before: str) -> int:
+        """Count the numbers that follow ``before`` in the names."""
+        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
+        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
+        if not numbers or numbers != list(range(len(numbers))):
+            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
+            raise StorageError(f"{self.source} lacks {self.prefix}{before}{gap}.*", _COMPARE)
+        return len(numbers)
+
+
+def published_weights(source: str | Path | Mapping[str, Any], part: int) -> Weights:
+    """Read the image (0) or caption (1) encoder of a checkpoint that holds both, or its only encoder."""
+    found = read_checkpoint(source, part)
+    return Weights(found.state, "", found.name)
+
+
+# Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from.
 Stage: TypeAlias = Literal["fine-tuned", "pre-training"]
-"""Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from."""
 
 _DROPPED = re.compile(r"\w+_m\.|(image|text|idx)_queue$|(queue_ptr|ptr_queue)$")  # momentum copies, queues
 _PRE_TRAINING_HEADS = re.compile(r"text_encoder\.cls\.|(bbox|mlm|mim)_head\.|text_decoder\.")
+# Tables that follow from the sizes: they are made, not read.
 FOLLOWING = re.compile(r".*\.(position_ids|relative_position_index|attn_mask)$")
-"""Tables that follow from the sizes: they are made, not read."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of one model."""
-
     model: str  # what papers call it
     family: str  # what ``DualEncoder.load`` calls it
     vision: str  # before the names of the image encoder
     pre_training: str  # before names that only a checkpoint of pre-training has
 
 
+# By family.
 LAYOUTS = {
     "albef": Layout("ALBEF", "albef", "visual_encoder.", "text_encoder.bert."),
     "xvlm": Layout("X-VLM", "xvlm", "vision_encoder.", "text_encoder.bert."),
     "blip": Layout("BLIP", "blip", "visual_encoder.", "text_decoder."),
 }
-"""By family."""
 
 
 _SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
 _BLIP_TEXT = r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\."
-_ALONE = "give the checkpoint of the whole model"
-# key, what some names of the weights begin with, what it is, how to load it; the first that fits
+_OF_TRANSFORMERS = (r"vision_model\.", r"text_encoder\.")
+_CLIP = r"visual\.|vision_model\.|logit_scale$"
+_WHOLE = "the checkpoint of the whole model"
+# key, what some names of the weights begin with, what it is, what to load; the first that fits
 _KINDS = (
-    (
-        "blip",
-        (r"visual_encoder\.", _BLIP_TEXT),
-        "a BLIP checkpoint in its authors' layout",
-        "load it with blip:FILE",
-    ),
-    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "load it with albef:FILE"),
-    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "load it with xvlm:FILE"),
-    (
-        "blip of transformers",
-        (r"vision_model\.", r"text_encoder\."),
-        "a BLIP model of transformers",
-        "load its folder with blip:FOLDER",
-    ),
-    (
-        "clip",
-        (r"visual\.|vision_model\.|logit_scale$",),
-        "a CLIP-like model",
-        "load its folder, or with open_clip:ARCHITECTURE/FILE",
-    ),
-    ("swin", (_SWIN,), "an image encoder (Swin) alone", _ALONE),
-    ("vit", (r"blocks\.\d+\.attn\.qkv",), "an image encoder (ViT) alone", _ALONE),
-    ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "a text encoder (BERT) alone", _ALONE),
+    ("blip", (r"visual_encoder\.", _BLIP_TEXT), "a BLIP checkpoint in its authors' layout", "blip:FILE"),
+    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "albef:FILE"),
+    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "xvlm:FILE"),
+    ("blip of transformers", _OF_TRANSFORMERS, "a BLIP model of transformers", "its folder: blip:FOLDER"),
+    ("clip", (_CLIP,), "a CLIP-like model", "its folder, or open_clip:ARCHITECTURE/FILE"),
+    ("swin", (_SWIN,), "only an image encoder (Swin)", _WHOLE),
+    ("vit", (r"blocks\.\d+\.attn\.qkv",), "only an image encoder (ViT)", _WHOLE),
+    ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "only a text encoder (BERT)", _WHOLE),
 )
 
 
@@ -229,9 +254,9 @@ def looks_like(names: Mapping[str, object]) -> str:
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
     """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
-    none = "none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"
+    none = "none that is known", "a checkpoint of ALBEF, X-VLM or BLIP"
     what, fix = next(((what, fix) for key, _, what, fix in _KINDS if key == found), none)
-    return what, fix.replace("FILE", str(file))
+    return what, f"load {fix}".replace("FILE", str(file))
 
 
 def is_pre_training(names: Mapping[str, object], family: str) -> bool:
@@ -257,10 +282,10 @@ def listed(names: list[str], most: int = 3) -> str:
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 
-def check_names(state: Mapping[str, Tensor], wanted: set[str], layout: Layout, source: str) -> None:
-    """Raise StorageError unless a checkpoint holds the weights that are wanted, and no others."""
-    missing = sorted(wanted - state.keys())
-    strange = sorted(name for name in state.keys() - wanted - {"temp"} if not FOLLOWING.match(name))
+def check_names(state: Mapping[str, Tensor], expected: set[str], layout: Layout, source: str) -> None:
+    """Raise StorageError unless a checkpoint holds exactly the ``expected`` weights."""
+    missing = sorted(expected - state.keys())
+    strange = sorted(name for name in state.keys() - expected - {"temp"} if not FOLLOWING.match(name))
     if missing or strange:
         raise StorageError(
             f"{source} does not hold the weights of {layout.model}: "

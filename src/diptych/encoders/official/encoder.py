@@ -26,6 +26,7 @@ from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Stage,
+    Weights,
     read_checkpoint,
     retrieval_weights,
     split_stage,
@@ -33,7 +34,6 @@ from diptych.encoders.official.checkpoint import (
 from diptych.encoders.official.inputs import (
     Given,
     Squashed,
-    Weights,
     agreed,
     configured,
     find_tokenizer,
@@ -59,7 +59,7 @@ _AGAIN = "load the checkpoint and save it again"
 
 
 class OfficialEncoder(TwoStageEncoder):
-    """A two-stage model of its authors' checkpoint; make one with :meth:`from_checkpoint` or :meth:`open`.
+    """A two-stage model of its authors' checkpoint; make one with :meth:`load_published` or :meth:`open`.
 
     Preprocessed images and token ids are taken as NumPy arrays or as tensors on any device.
     """
@@ -76,18 +76,18 @@ class OfficialEncoder(TwoStageEncoder):
         name: str,
         *,
         tokenizer: Any = None,
-        beside: Path | None = None,
+        folder: Path | None = None,
         **options: Any,
     ) -> None:
         super().__init__(model, name, config.text_limit, **options)
         self.config = config
         self._pixels = Squashed(config.vision.image_size)
-        self._tokenizer, self._beside = tokenizer, beside
+        self._tokenizer, self._folder = tokenizer, folder
 
     @classmethod
-    def from_checkpoint(
+    def load_published(
         cls,
-        checkpoint: str | Path | Mapping[str, Any],
+        path: str | Path | Mapping[str, Any],
         *,
         config: Given = None,
         vision: Given = None,
@@ -99,27 +99,35 @@ class OfficialEncoder(TwoStageEncoder):
         name: str | None = None,
         device: str | None = None,
     ) -> Self:
-        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name."""
-        found, layout = read_checkpoint(checkpoint), LAYOUTS[cls.family]
+        """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
+
+        Layout: the image encoder under ``visual_encoder.`` (ALBEF, timm's ViT) or ``vision_encoder.`` (X-VLM, Swin),
+        BERT with cross-attention in its last layers under ``text_encoder.``, ``vision_proj``, ``text_proj`` and
+        ``itm_head``; by themselves or under ``model``. Momentum copies and queues are left out. Files are read with
+        ``weights_only=True``.
+
+        Source: the checkpoints that github.com/salesforce/ALBEF and github.com/zengyan-97/X-VLM link to.
+        """
+        found, layout = read_checkpoint(path), LAYOUTS[cls.family]
         if stage not in ("fine-tuned", "pre-training"):
             raise UsageError(f"stage {stage!r}", "known: 'fine-tuned', 'pre-training'")
         if image_size is not None and (not isinstance(image_size, int) or image_size < 1):
             raise UsageError(
-                f"pictures of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
+                f"images of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
-        said = configured(found, config, vision, text)
+        declared = configured(found, config, vision, text)
         state = retrieval_weights(found.state, layout, stage, found.name)
         fields = model_config_of(
             state,
             layout,
             found.name,
-            vision=said.vision,
-            text=said.text,
+            vision=declared.vision,
+            text=declared.text,
             image_size=image_size,
             default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
         )
         positions = fields["text"].positions
-        limit = text_limit if text_limit is not None else said.text_limit
+        limit = text_limit if text_limit is not None else declared.text_limit
         if limit is None:
             limit = min(cls.published_limit, positions)
         elif not isinstance(limit, int) or not 2 < limit <= positions:
@@ -128,9 +136,11 @@ class OfficialEncoder(TwoStageEncoder):
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
-        agreed({} if said.width is None else {"width": said.width}, sizes, "rows' (embed_dim)")
+        agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
-        return cls(model, sizes, name or found.name, tokenizer=tokenizer, beside=found.folder, device=device)
+        return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
+
+    from_checkpoint = load_published
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -139,7 +149,7 @@ class OfficialEncoder(TwoStageEncoder):
         if (path / CONFIG_FILE).is_file():
             encoder = cls._open_saved(path, device)
         else:
-            encoder = cls.from_checkpoint(path, stage=stage, device=device)
+            encoder = cls.load_published(path, stage=stage, device=device)
         _ = encoder.tokenizer  # now, not after the images have been encoded
         return encoder
 
@@ -160,13 +170,12 @@ class OfficialEncoder(TwoStageEncoder):
             reason = str(error).strip().splitlines()[-1].strip()
             raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
         settings = {"name": folder.resolve().name} | saved_settings(folder)
-        return cls(model, config, beside=folder, device=device, **settings)
+        return cls(model, config, folder=folder, device=device, **settings)
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The tokenizer, found when first asked for."""
         if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            return find_tokenizer(self._tokenizer, self._beside)
+            return find_tokenizer(self._tokenizer, self._folder)
         return self._tokenizer
 
     @property
@@ -182,18 +191,17 @@ class OfficialEncoder(TwoStageEncoder):
         size = self.config.vision.image_size
         if pixels.ndim != 4 or pixels.shape[1:] != (3, size, size):
             raise MismatchError(
-                f"prepared pictures of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
+                f"prepared images of shape {tuple(pixels.shape)}, not (n, 3, {size}, {size})",
                 f"prepare them at {size} pixels, or load the checkpoint with image_size={pixels.shape[-1]}",
             )
-        states: Tensor = self.model.image(pixels)
-        return states
+        return self.model.image(pixels)  # type: ignore[no-any-return]
 
     @property
     def state_shape(self) -> tuple[int, int]:
         return self.model.image.tokens, self.config.text.image_width
 
     def token_states(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> Tensor:
-        """(n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
+        """Map (n, t) token ids with their (n, t) mask or (n,) lengths → (n, t, width) states of the text half."""
         tokens, inside = self._checked(tokens, mask)
         states: Tensor = self.model.text(input_ids=tokens, attention_mask=inside.long()).last_hidden_state
         return states
@@ -218,21 +226,19 @@ class OfficialEncoder(TwoStageEncoder):
         return tokens, inside.bool()
 
     def pixel_features(self, pixels: Tensor | np.ndarray) -> Tensor:
-        rows: Tensor = self.model.vision_proj(self.pixel_states(pixels)[:, 0])
-        return rows
+        return self.model.vision_proj(self.pixel_states(pixels)[:, 0])  # type: ignore[no-any-return]
 
     def token_features(self, tokens: Tensor | np.ndarray, lengths: Tensor | np.ndarray) -> Tensor:
-        rows: Tensor = self.model.text_proj(self.token_states(tokens, lengths)[:, 0])
-        return rows
+        return self.model.text_proj(self.token_states(tokens, lengths)[:, 0])  # type: ignore[no-any-return]
 
     @torch.inference_mode()
     def pixel_rows(self, pixels: Tensor | np.ndarray) -> np.ndarray:
-        """(n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
+        """Map (n, 3, size, size) preprocessed images → (n, d) float32 unit rows."""
         return unit_rows(self.pixel_features(pixels).float().cpu().numpy(), "image", range(len(pixels)))
 
     @torch.inference_mode()
     def token_rows(self, tokens: Tensor | np.ndarray, mask: Tensor | np.ndarray) -> np.ndarray:
-        """(n, t) token ids with their mask → (n, d) float32 unit rows."""
+        """Map (n, t) token ids with their mask → (n, d) float32 unit rows."""
         return unit_rows(self.token_features(tokens, mask).float().cpu().numpy(), "text", range(len(tokens)))
 
     @torch.inference_mode()
@@ -250,7 +256,7 @@ class OfficialEncoder(TwoStageEncoder):
 
     def text_inputs(self, texts: Sequence[str], batch_size: int = 256) -> PairInputs:
         """Return (n, limit, width) float32 ``states`` of the text half, and (n, limit) bool ``mask``."""
-        check_texts(texts)
+        texts = check_texts(texts)
         self.model.eval()
         states = np.zeros((len(texts), self.text_limit, self.config.text.width), dtype=np.float32)
         mask = np.zeros((len(texts), self.text_limit), dtype=bool)
@@ -318,6 +324,7 @@ class XvlmEncoder(OfficialEncoder):
     published_limit: ClassVar[int] = 40
 
 
+# From the names of transformers to the published ones; the text encoder's are the same.
 _NAMES = {
     r"vision_model\.embeddings\.class_embedding": "visual_encoder.cls_token",
     r"vision_model\.embeddings\.position_embedding": "visual_encoder.pos_embed",
@@ -328,7 +335,6 @@ _NAMES = {
     r"vision_model\.encoder\.layers\.(\d+)\.mlp\.": r"visual_encoder.blocks.\1.mlp.",
     r"vision_model\.post_layernorm\.": r"visual_encoder.norm.",
 }
-"""From the names of transformers to the published ones; the text encoder's are the same."""
 
 
 def _published_name(name: str) -> str:
@@ -364,32 +370,34 @@ def blip_state_from_official(
         },
     }
     with torch.device("meta"):
-        wanted = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
-    names = {name: _published_name(name) for name in wanted}
+        expected = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**config)).state_dict()
+    names = {name: _published_name(name) for name in expected}
     side = seen.image_size // seen.patch_size
 
     def fitted(name: str, value: Tensor) -> Tensor:
         return position_table(value, side) if name == "pos_embed" else value
 
-    return config, filled(wanted, names, kept, LAYOUTS["blip"], source, fitted)
+    return config, filled(expected, names, kept, LAYOUTS["blip"], source, fitted)
 
 
 def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
-    said = dict(given or {})
+    declared = dict(given or {})
     depth = weights.count("encoder.layer.")
     if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(said, "num_hidden_layers", depth, 12, "text encoder", weights.source)
+        not_cut_off(declared, "num_hidden_layers", depth, 12, "text encoder", weights.source)
     return {
         "vocab_size": vocabulary,
         "hidden_size": width,
         "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
         "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
         "num_hidden_layers": depth,
-        "num_attention_heads": given_heads({"heads": said.get("num_attention_heads")}, width, "text encoder"),
+        "num_attention_heads": given_heads(
+            {"heads": declared.get("num_attention_heads")}, width, "text encoder"
+        ),
         "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
-        "layer_norm_eps": said.get("layer_norm_eps", 1e-12),
-        "hidden_act": said.get("hidden_act", "gelu"),
+        "layer_norm_eps": declared.get("layer_norm_eps", 1e-12),
+        "hidden_act": declared.get("hidden_act", "gelu"),
         "is_decoder": True,
     }
 
@@ -400,9 +408,9 @@ def open_official_blip(
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage, path = split_stage(source)
     found = read_checkpoint(path)
-    said = configured(found)
+    declared = configured(found)
     sizes, weights = blip_state_from_official(
-        found.state, vision=said.vision, text=said.text, stage=stage, source=found.name
+        found.state, vision=declared.vision, text=declared.text, stage=stage, source=found.name
     )
     words = tokenizer or find_tokenizer(None, found.folder)
     with torch.random.fork_rng(devices=[]):

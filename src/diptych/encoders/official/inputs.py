@@ -1,17 +1,17 @@
-"""What weights by name and configuration files say of published models, and captions and images as they take them."""
+"""Configurations of published models, from files and from the shapes of weights; their images and tokenizers."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from PIL.Image import Image, Resampling
 from torch import Tensor
 from transformers.activations import ACT2FN
 
@@ -22,12 +22,8 @@ from diptych.encoders.hub import loading, quiet
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.official.checkpoint import Checkpoint
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-
+# A configuration: its content, or a JSON file with it.
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
-"""A configuration: its content, or a JSON file with it."""
 
 _VISION = ("vision", "vit", "swin", "vision_config")
 _TEXT = ("text", "bert_config", "text_config")
@@ -36,7 +32,7 @@ _SIZES = ("image_res", "img_size", "image_size")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says of a model; None where it does not say."""
+    """Hold what a file declares of a model; None where it declares nothing."""
 
     vision: dict[str, Any] = field(default_factory=dict)
     text: dict[str, Any] = field(default_factory=dict)
@@ -47,9 +43,9 @@ class Configuration:
 def configured(
     checkpoint: Checkpoint, config: Given = None, vision: Given = None, text: Given = None
 ) -> Configuration:
-    """Return what the file beside a checkpoint says, or what is given instead."""
-    beside = None if checkpoint.folder is None else checkpoint.folder / "config.json"
-    given = config if config is not None or beside is None or not beside.is_file() else beside
+    """Return the configuration next to a checkpoint, or the one given instead."""
+    nearby = None if checkpoint.folder is None else checkpoint.folder / "config.json"
+    given = config if config is not None or nearby is None or not nearby.is_file() else nearby
     found = read_configuration(_content(given, "configuration") or {})
     seen = _content(vision, "image encoder's configuration")
     read = _content(text, "text encoder's configuration")
@@ -74,7 +70,7 @@ def _content(given: Given, what: str) -> dict[str, Any] | None:
 
 
 def read_configuration(content: Mapping[str, Any]) -> Configuration:
-    """Take the published recipe as JSON apart, by itself or under ``config``, with the encoders' own beside it."""
+    """Take the published recipe as JSON apart, by itself or under ``config``, with the encoders' own next to it."""
     if "num_attention_heads" in content and "hidden_size" in content:
         return Configuration(text=dict(content))
     recipe = content.get("config")
@@ -82,10 +78,10 @@ def read_configuration(content: Mapping[str, Any]) -> Configuration:
     vision, text = _first(content, recipe, _VISION), _first(content, recipe, _TEXT)
     sizes = {key: recipe[key] for key in _SIZES if recipe.get(key) is not None}
     for key, size in sizes.items():
-        said = next((vision[name] for name in _SIZES if vision.get(name) is not None), size)
-        if said != size:
+        declared = next((vision[name] for name in _SIZES if vision.get(name) is not None), size)
+        if declared != size:
             raise UsageError(
-                f"the configuration says {key}={size}, and {said} for the image encoder", "say one"
+                f"the configuration says {key}={size}, and {declared} for the image encoder", "say one"
             )
         vision = {**vision, "image_size": size}
     return Configuration(vision, text, recipe.get("embed_dim"), recipe.get("max_tokens"))
@@ -104,14 +100,12 @@ _FILES = ("tokenizer.json", "vocab.txt")
 class Squashed:
     """From an image to (3, size, size) float32; the numbers are those of torchvision's transforms."""
 
-    size: int  # side of the square, in pixels; the picture's own shape is lost
+    size: int  # side of the square, in pixels; the image's own shape is lost
     mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        from PIL import Image as pillow
-
-        pixels = np.asarray(picture.resize((self.size, self.size), pillow.Resampling.BICUBIC))
+        pixels = np.asarray(picture.resize((self.size, self.size), Resampling.BICUBIC))
         return self._numbers(pixels if overlay is None else pasted(pixels, overlay))
 
     @cached_property
@@ -130,21 +124,21 @@ class Squashed:
         }
 
 
-def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
+def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
     """Return a tokenizer of transformers: of the folder given, of the checkpoint's, or of the hub."""
     import transformers
 
     folder: Path | None = None
     if given is not None and Path(given).expanduser().is_dir():
         folder = Path(given).expanduser()
-    elif given is None and beside is not None and any((beside / name).is_file() for name in _FILES):
-        folder = beside
+    elif given is None and nearby is not None and any((nearby / name).is_file() for name in _FILES):
+        folder = nearby
     where = str(folder or given or TOKENIZER)
     fix = f"give a folder with {' or '.join(_FILES)}"
     if folder is None:
         fix = (
             f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
-            "is network, and put the files beside the checkpoint, or give tokenizer=FOLDER"
+            "is network, and put the files next to the checkpoint, or give tokenizer=FOLDER"
         )
     with loading(f"the tokenizer {where}", folder, fix), quiet(bars=False):
         tokenizer = transformers.BertTokenizer.from_pretrained(
@@ -156,42 +150,10 @@ def find_tokenizer(given: str | Path | None, beside: Path | None) -> Any:
     return tokenizer
 
 
+# What is a number of things.
 _WHOLE = frozenset(
     ("image_size", "patch_size", "window", "width", "depth", "feed_forward", "vocabulary", "fusion_layer")
 )
-"""What is a number of things."""
-
-
-class Weights:
-    """The weights of one part of a checkpoint."""
-
-    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
-        self.state, self.prefix, self.source = state, prefix, source
-
-    def __contains__(self, name: str) -> bool:
-        return self.prefix + name in self.state
-
-    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        value = self.state.get(self.prefix + name)
-        if value is None or value.ndim != dimensions:
-            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
-            raise StorageError(
-                f"{self.source} {what} {self.prefix}{name}",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return tuple(value.shape)
-
-    def count(self, before: str) -> int:
-        """Count the numbers that follow ``before`` in the names."""
-        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
-        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
-        if not numbers or numbers != list(range(len(numbers))):
-            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
-            raise StorageError(
-                f"{self.source} lacks {self.prefix}{before}{gap}.*",
-                "it is corrupt, cut off or of another model: compare it with the published one",
-            )
-        return len(numbers)
 
 
 def usable(value: Tensor, name: str, source: str) -> Tensor:
@@ -217,36 +179,36 @@ def canonical(
     """Return what a configuration says of ``aliases``, under their first names, without what is None."""
     found: dict[str, Any] = {}
     for name, keys in aliases.items():
-        said = {key: value for key in (name, *keys) if (value := (given or {}).get(key)) is not None}
-        values = list(said.values())
+        declared = {key: value for key in (name, *keys) if (value := (given or {}).get(key)) is not None}
+        values = list(declared.values())
         if any(value != values[0] for value in values):
             raise UsageError(
-                f"the {what} says {' and '.join(f'{k}={v!r}' for k, v in said.items())}",
+                f"the {what} says {' and '.join(f'{k}={v!r}' for k, v in declared.items())}",
                 "say one; a recipe, whose embed_dim is the width of the rows, is given as config=",
             )
         if values:
             found[name] = values[0]
-            _check_value(name, values[0], f"the {what} says {next(iter(said))}={values[0]!r}")
+            _check_value(name, values[0], f"the {what} says {next(iter(declared))}={values[0]!r}")
     return found
 
 
-def _check_value(name: str, value: Any, said: str) -> None:
+def _check_value(name: str, value: Any, message: str) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if name in _WHOLE and not (number and math.isfinite(value) and value == int(value) > 0):
-        raise UsageError(said, "give a whole number above 0")
+        raise UsageError(message, "give a whole number above 0")
     if name in ("layer_norm_eps", "mlp_ratio") and not (number and 0 < value < math.inf):
-        raise UsageError(said, "give a number above 0")
+        raise UsageError(message, "give a number above 0")
     if name == "activation" and value not in ACT2FN:
-        raise UsageError(said, f"known: {', '.join(sorted(ACT2FN))}")
+        raise UsageError(message, f"known: {', '.join(sorted(ACT2FN))}")
 
 
 def agreed(given: Mapping[str, Any], config: Any, what: str, *elsewhere: str) -> None:
     """Raise where a configuration says otherwise than ``config``, whose sizes are those of the weights."""
-    for name, said in given.items():
-        found = getattr(config, name, said)
-        if name not in elsewhere and (tuple(said) if isinstance(said, list) else said) != found:
+    for name, declared in given.items():
+        found = getattr(config, name, declared)
+        if name not in elsewhere and (tuple(declared) if isinstance(declared, list) else declared) != found:
             raise MismatchError(
-                f"{what} {name.replace('_', ' ')}: the configuration says {said}, the weights say {found}",
+                f"{what} {name.replace('_', ' ')}: the configuration says {declared}, the weights say {found}",
                 "give the configuration that the weights were made with, or none: sizes are taken from the weights",
             )
 
@@ -263,15 +225,15 @@ def not_cut_off(
 
 
 def given_heads(given: Mapping[str, Any], width: int, what: str) -> int:
-    """Return the number of attention heads: as said, else one of every 64 columns, as BERT and ViT base have."""
+    """Return the number of attention heads: as declared, else one for every 64 columns, as BERT and ViT base have."""
     heads = given.get("heads")
     if heads is None and width % 64 == 0:
         return width // 64
     if not isinstance(heads, int) or heads < 1 or width % heads:
-        said = "nothing says" if heads is None else f"{heads!r} is not"
+        declared = "nothing says" if heads is None else f"{heads!r} is not"
         raise UsageError(
-            f"{said} how many attention heads the {what} of width {width} has",
+            f"{declared} how many attention heads the {what} of width {width} has",
             f"give a number that divides {width}: vision={{'num_heads': …}}, "
-            "text={'num_attention_heads': …}, or a config.json beside the checkpoint",
+            "text={'num_attention_heads': …}, or a config.json next to the checkpoint",
         )
     return heads

@@ -19,8 +19,8 @@ from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.checkpoint import Layout, Stage, check_names
-from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off, usable
+from diptych.encoders.official.checkpoint import Layout, Stage, Weights, check_names
+from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off, usable
 from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
 
 _ALIASES = {
@@ -68,10 +68,10 @@ class TextConfig(Options):
 
 
 def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
-    said = canonical(given, _ALIASES, "text encoder's configuration")
-    if said.get("kind", "bert") != "bert":
-        raise UsageError(f"a text encoder of type {said['kind']!r}", "BERT alone is known")
-    kind = said.get("position_kind", "absolute")
+    declared = canonical(given, _ALIASES, "text encoder's configuration")
+    if declared.get("kind", "bert") != "bert":
+        raise UsageError(f"a text encoder of type {declared['kind']!r}", "only BERT is known")
+    kind = declared.get("position_kind", "absolute")
     if kind != "absolute":
         raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
@@ -85,20 +85,20 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
             "they are the last ones in ALBEF and X-VLM: the file is cut off, or of another model",
         )
     if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(said, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
+        not_cut_off(declared, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
     config = TextConfig(
         vocabulary=vocabulary,
         positions=weights.shape("embeddings.position_embeddings.weight", 2)[0],
         types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
         width=width,
         depth=depth,
-        heads=given_heads(said, width, "text encoder"),
+        heads=given_heads(declared, width, "text encoder"),
         feed_forward=weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
         fusion_layer=first,
         image_width=weights.shape(f"encoder.layer.{first}.crossattention.self.key.weight", 2)[1],
-        **{name: said[name] for name in ("layer_norm_eps", "activation") if name in said},
+        **{name: declared[name] for name in ("layer_norm_eps", "activation") if name in declared},
     )
-    agreed(said, config, "text encoder's")
+    agreed(declared, config, "text encoder's")
     return config
 
 
@@ -159,9 +159,9 @@ class MatchingModel(nn.Module):
 
     def weights_of(self, state: Mapping[str, Tensor], layout: Layout, source: str) -> dict[str, Tensor]:
         """Return its weights out of a checkpoint, tables of positions interpolated."""
-        wanted = self.state_dict()
-        names = {name: self.official_name(name, layout) for name in wanted}
-        return filled(wanted, names, state, layout, source, self.image.fitted)
+        expected = self.state_dict()
+        names = {name: self.official_name(name, layout) for name in expected}
+        return filled(expected, names, state, layout, source, self.image.fitted)
 
 
 def model_config_of(
@@ -208,22 +208,22 @@ def model_config_of(
 
 
 def filled(
-    wanted: Mapping[str, Tensor],
+    expected: Mapping[str, Tensor],
     names: Mapping[str, str],
     state: Mapping[str, Tensor],
     layout: Layout,
     source: str,
     fitted: Callable[[str, Tensor], Tensor],
 ) -> dict[str, Tensor]:
-    """Return the ``wanted`` weights out of a checkpoint, each by its published name, none missing, none left over."""
+    """Return the ``expected`` weights out of a checkpoint, each by its published name, none missing, none left over."""
     check_names(state, set(names.values()), layout, source)
     found: dict[str, Tensor] = {}
     for name, theirs in names.items():
         found[name] = fitted(theirs.removeprefix(layout.vision), usable(state[theirs], theirs, source))
-        if found[name].shape != wanted[name].shape:
+        if found[name].shape != expected[name].shape:
             raise StorageError(
                 f"{source}: {theirs} has the shape {tuple(state[theirs].shape)}, not one of "
-                f"{layout.model} whose other weights are of this size (wanted {tuple(wanted[name].shape)})",
+                f"{layout.model} whose other weights are of this size (expected {tuple(expected[name].shape)})",
                 "it is corrupt or of another model",
             )
     return found

@@ -22,7 +22,8 @@ from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.inputs import Weights, agreed, canonical, given_heads, not_cut_off
+from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
@@ -49,17 +50,17 @@ def relative_bias_table(table: Tensor, window: int) -> Tensor:
             f"a table of relative position biases of {len(table)} row holds no distances to interpolate",
             f"load it at the size of its own, instead of windows of {window}",
         )
-    at, wanted = _distances(old // 2, new // 2), np.arange(-(new // 2), new // 2 + 1, dtype=np.float64)
+    at, new_places = _distances(old // 2, new // 2), np.arange(-(new // 2), new // 2 + 1, dtype=np.float64)
     order = min(3, old - 1)  # of small tables, a spline of lower order
     columns = []
     for head in table.float().T.numpy():
         spline = RectBivariateSpline(at, at, head.reshape(old, old), kx=order, ky=order)
-        columns.append(spline(wanted, wanted).reshape(-1))
+        columns.append(spline(new_places, new_places).reshape(-1))
     return torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
 
 
 def _distances(old: int, new: int) -> np.ndarray:
-    """(2 · old + 1,) places of the old biases: 0, ±1, ±(1 + q), ±(1 + q + q²) …, the last near ``new``."""
+    """Return (2 · old + 1,) places of the old biases: 0, ±1, ±(1 + q), ±(1 + q + q²) …, the last near ``new``."""
     low, high = 1.01, 1.5
     while high - low > 1e-6:
         ratio = (low + high) / 2.0
@@ -104,7 +105,7 @@ _PUBLISHED_WIDTHS = {"vit": 768, "swin": 128}
 
 
 class VitConfig(Options):
-    """The sizes of a ViT; epsilon and activation are told by no shape."""
+    """The sizes of a ViT; no shape determines epsilon and activation."""
 
     image_size: int
     patch_size: int
@@ -125,7 +126,7 @@ def vit_config(
     weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
 ) -> tuple[VitConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained."""
-    said = canonical(given, _VIT, "image encoder's configuration")
+    declared = canonical(given, _VIT, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     rows = weights.shape("pos_embed", 3)[1] - 1
     side = math.isqrt(max(rows, 0))
@@ -133,28 +134,28 @@ def vit_config(
         raise StorageError(
             f"{weights.source} has {rows} positions, which is no square", "its pos_embed is of another model"
         )
-    if "mlp_ratio" in said:
-        said["feed_forward"] = int(width * said.pop("mlp_ratio"))
-    size = image_size or said.get("image_size") or default or side * patch
+    if "mlp_ratio" in declared:
+        declared["feed_forward"] = int(width * declared.pop("mlp_ratio"))
+    size = image_size or declared.get("image_size") or default or side * patch
     if size % patch:
         raise UsageError(
-            f"pictures of {size} × {size} pixels do not divide into patches of {patch} × {patch}",
+            f"images of {size} × {size} pixels do not divide into patches of {patch} × {patch}",
             f"choose a multiple of {patch}; the weights were trained at {side * patch}",
         )
     depth = weights.count("blocks.")
     if width == _PUBLISHED_WIDTHS["vit"]:
-        not_cut_off(said, "depth", depth, 12, "image encoder", weights.source)
+        not_cut_off(declared, "depth", depth, 12, "image encoder", weights.source)
     config = VitConfig(
         image_size=size,
         patch_size=patch,
         width=width,
         depth=depth,
-        heads=given_heads(said, width, "image encoder"),
+        heads=given_heads(declared, width, "image encoder"),
         feed_forward=weights.shape("blocks.0.mlp.fc1.weight", 2)[0],
         bias="blocks.0.attn.qkv.bias" in weights,
-        **{name: said[name] for name in ("layer_norm_eps", "activation") if name in said},
+        **{name: declared[name] for name in ("layer_norm_eps", "activation") if name in declared},
     )
-    agreed(said, config, "image encoder's", "image_size")
+    agreed(declared, config, "image encoder's", "image_size")
     return config, side * patch
 
 
@@ -182,7 +183,7 @@ class SwinConfig(Options):
         whole = self.patch_size * sides[-1] * 2 ** (len(sides) - 1) == self.image_size and sides[-1]
         if not whole or any(side % min(side, self.window) for side in sides):
             raise UsageError(
-                f"pictures of {self.image_size} × {self.image_size} pixels do not divide into patches of "
+                f"images of {self.image_size} × {self.image_size} pixels do not divide into patches of "
                 f"{self.patch_size} pixels and windows of {self.window} patches in {len(sides)} stages",
                 "choose another image_size, or the window that goes with it: "
                 "image_size = patch × window × 2^(stages − 1) fits",
@@ -197,23 +198,23 @@ def swin_config(
 
     The window grows with the images, as X-VLM's does, unless ``given`` says another.
     """
-    said = canonical(given, _SWIN, "image encoder's configuration")
+    declared = canonical(given, _SWIN, "image encoder's configuration")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     stages = range(weights.count("layers."))
     depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)
     if width == _PUBLISHED_WIDTHS["swin"]:
-        not_cut_off(said, "depths", depths, (2, 2, 18, 2), "image encoder", weights.source)
+        not_cut_off(declared, "depths", depths, (2, 2, 18, 2), "image encoder", weights.source)
     tables = [weights.shape(f"layers.{stage}.blocks.0.{_TABLE}", 2) for stage in stages]
     trained_window = max((math.isqrt(rows) + 1) // 2 for rows, _ in tables)
     trained = _trained_size(weights, patch, trained_window, depths)
-    if said.get("patch_size") == patch * 2 ** (len(depths) - 1):
-        del said["patch_size"]  # what X-VLM's recipes call so: pixels of one token of the output
-    size = image_size or said.get("image_size") or default or trained
-    window = said.get("window")
+    if declared.get("patch_size") == patch * 2 ** (len(depths) - 1):
+        del declared["patch_size"]  # what X-VLM's recipes call so: pixels of one token of the output
+    size = image_size or declared.get("image_size") or default or trained
+    window = declared.get("window")
     if window is None:
         window = _scaled(trained_window, size, trained)
-    elif image_size is not None and said.get("image_size") not in (None, image_size):
-        window = _scaled(window, image_size, said["image_size"])
+    elif image_size is not None and declared.get("image_size") not in (None, image_size):
+        window = _scaled(window, image_size, declared["image_size"])
     config = SwinConfig(
         image_size=size,
         patch_size=patch,
@@ -223,10 +224,10 @@ def swin_config(
         window=window,
         mlp_ratio=weights.shape("layers.0.blocks.0.mlp.fc1.weight", 2)[0] / width,
         bias="layers.0.blocks.0.attn.qkv.bias" in weights,
-        layer_norm_eps=said.get("layer_norm_eps", 1e-5),
+        layer_norm_eps=declared.get("layer_norm_eps", 1e-5),
     )
     # Of activations the published code and timm have one, GELU.
-    agreed(said, config, "image encoder's", "image_size", "window")
+    agreed(declared, config, "image encoder's", "image_size", "window")
     config.sides()
     return config, trained
 
@@ -299,7 +300,7 @@ class ImageEncoder(nn.Module):
         return value
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(n, 3, size, size) → (n, tokens, width)."""
+        """Map (n, 3, size, size) → (n, tokens, width)."""
         states: Tensor = self.model.forward_features(pixels)
         if not self.windows:
             return states

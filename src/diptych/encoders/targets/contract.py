@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):
-    """Which model makes the vectors."""
+    """Options of the model that makes the vectors."""
 
     kind: str = "sentence"  # or lsa (of the training captions), or dual (text side of a dual encoder)
     # Of sentence: a folder, or a name on the hub; of dual: what DualEncoder.load takes.
@@ -37,15 +37,13 @@ class TargetOptions(Options):
 
 
 @dataclass(frozen=True)
-class TargetHeader(Artifact, kind="targets", version=2, recreate="make the targets again"):
-    """The header of a saved target model."""
-
+class TargetHeader(Artifact, kind="targets", version=2, recreate="recreate the targets"):
     kind: str
     fingerprint: str
     settings: dict[str, Any]  # what its other files do not hold
 
 
-BATCH_SIZE = 64  # on a processor core larger batches were slower
+BATCH_SIZE = 64  # on a CPU core larger batches were slower
 
 
 class TargetModel(ABC):
@@ -68,7 +66,6 @@ class TargetModel(ABC):
         return {**known, "fingerprint": self.fingerprint, **self._about()}
 
     def _about(self) -> dict[str, Any]:
-        """Return what :meth:`describe` adds of this kind."""
         return {}
 
     @abstractmethod
@@ -113,15 +110,13 @@ _KINDS = {"dual": "DualTexts", "lsa": "LatentSemanticAnalysis", "sentence": "Sen
 
 
 def _class_of(kind: str) -> Any:
-    """Return a class with ``make(options, captions)`` and ``reopen(folder, settings)``."""
     if kind not in _KINDS:
         raise UnknownNameError("kind of target", kind, _KINDS)
     return getattr(importlib.import_module(f"diptych.encoders.targets.kinds.{kind}"), _KINDS[kind])
 
 
 def make_target_model(options: TargetOptions, training_captions: Sequence[str]) -> TargetModel:
-    made: TargetModel = _class_of(options.kind).make(options, training_captions)
-    return made
+    return _class_of(options.kind).make(options, training_captions)  # type: ignore[no-any-return]
 
 
 def open_target_model(folder: Path | str) -> TargetModel:

@@ -1,6 +1,4 @@
-"""What printed numbers say by themselves: of how many queries they are shares, and what cannot be."""
-
-from __future__ import annotations
+"""Conclusions from printed numbers: of how many queries they are shares, and what cannot be."""
 
 from diptych.evaluation.printed.digits import (
     DigitReport,

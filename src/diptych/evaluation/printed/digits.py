@@ -49,10 +49,10 @@ class Sign:
 
 @dataclass(frozen=True)
 class Truncation:
-    """How many candidates per query can have been ranked, by the gains between printed cut-offs."""
+    """Bounds on how many candidates per query were ranked, by the gains between printed cut-offs."""
 
     at_least: int  # candidates that were ranked: 2 where R@5 gains more than chance over R@1, else 1
-    at_most: int | None  # the cut-off behind which chance alone gains; None where that cannot be said
+    at_most: int | None  # the cut-off behind which only chance gains; None where that cannot be computed
     gain: float  # R@10 less R@5, in per cent
     least: float  # what a full ranking gains at least, in per cent
     by_chance: float | None  # what unranked places would gain, in per cent; None of an unknown gallery
@@ -64,7 +64,7 @@ def truncation(
     positives: float = 1.0,
     queries: int | None = None,
 ) -> Truncation | None:
-    """Judge whether R@10 − R@5 is that of a full ranking; None where one is missing or nothing can be told."""
+    """Judge whether R@10 − R@5 is that of a full ranking; None where one is missing or nothing follows."""
     if not all(cutoff in recalls for cutoff in (1, 5, 10)):
         return None
     first, fifth, tenth = (recalls[cutoff].value for cutoff in (1, 5, 10))
@@ -239,15 +239,14 @@ def _fits(one: Printed, n: np.ndarray, rule: str) -> np.ndarray:
     else:  # whole * hits / n within [units, units + 1)
         least = -((-units * n) // whole)
         most = -((-(units + 1) * n) // whole) - 1
-    fits: np.ndarray = np.maximum(least, 0) <= np.minimum(most, n)
-    return fits
+    return np.asarray(np.maximum(least, 0) <= np.minimum(most, n))
 
 
 ALL_CELLS = "all recalls"
 """Recalls of both directions, where one number of queries has to make them all: one caption per image."""
 
 _WORDS = {"round": "rounded", "truncate": "cut off"}
-_TELLING = 0.05  # a size that more digits than these would fit by chance is not told
+_TELLING = 0.05  # a size that more digits than these would fit by chance is not reported
 _SHOWN = 2
 _LISTED = 100  # sizes in the artefact
 _MOST_QUERIES = 200_000  # larger test sets are not looked for
@@ -332,7 +331,7 @@ def _known_line(
 ) -> tuple[str, float | None]:
     """Say which known sizes fit by which rule, and how likely the best of them is by chance.
 
-    What is less telling than ``least`` is left out. Of the sizes ``given`` something else is said; what they make,
+    Sizes less significant than ``least`` are left out. The sizes ``given`` are reported elsewhere; what they make,
     their multiples make too, and other sizes need not be looked for.
     """
     if any(one.n % n == 0 for rule in by_rule.values() for one in rule.known for n in given):
@@ -361,4 +360,4 @@ def _known_line(
         return "", None
     sizes = " and ".join(f"{size.n:,} {rule}" for rule, size in smallest.items())
     text = f"No known test set is of a size that {which} fit and other digits would not; the smallest sizes that they "
-    return f"{text}fit at all are {sizes}, which alone means little.", None
+    return f"{text}fit at all are {sizes}, which by itself means little.", None

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from diptych.core.errors import UsageError
-from diptych.metrics.ground_truth import DIRECTIONS, Direction
-from diptych.metrics.measuring import GainMeasure, Measure, measure
+from diptych.metrics import DIRECTIONS, Direction, GainMeasure, Measure, measure
 
 RULES = ("round", "truncate")  # what is done with the digits that are not printed
 SUM_PARTS = ("R@1", "R@5", "R@10")
@@ -157,7 +156,7 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
     directions to mappings or to R@1, R@5 and R@10, ``{"i2t": [64.6, 84.48, 84.5]}``; or texts
     ``"i2t R@1=64.6"``. Shares are in per cent.
 
-    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 beside
+    A table prints all its recalls with the same decimals, while a log drops zeros at the end (84.5 next to
     84.48): all have those of the recall with the most, unless ``decimals`` says otherwise; so has every other
     measure.
     """

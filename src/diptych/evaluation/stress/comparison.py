@@ -17,7 +17,7 @@ import numpy as np
 
 from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.evaluation.comparison import baseline_of, check_alike, common_measures
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
@@ -55,7 +55,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
-class StressComparison:
+class StressComparison(Tabular):
     """Models side by side."""
 
     models: Sequence[str]
@@ -199,32 +199,35 @@ def compare_stress(
         protocol=common,
         rows=compared,
         left_out=left_out,
-        method=f"{method}; of one training of each model, which says nothing of others",
+        method=f"{method}; of one training of each model, not of others",
         notes=tuple(notes),
     )
 
 
 def _check_comparable(first: _Run, run: _Run) -> None:
-    """Refuse runs that were not asked the same queries over the same gallery; encoders may differ."""
+    """Refuse runs that did not evaluate the same queries over the same gallery; encoders may differ."""
     metadata = []
     for one in (first, run):
-        found = {name: value for name, value in one.result.protocol.items() if name not in _OWN}
-        found |= {f"{way} queries": mark for way, mark in one.clean.queries.items()}
-        found |= {
-            f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()
-        }
-        metadata.append(found)
+        metadata.append(
+            {
+                **{name: value for name, value in one.result.protocol.items() if name not in _OWN},
+                **{f"{way} queries": mark for way, mark in one.clean.queries.items()},
+                **{
+                    f"images of {way} queries": fingerprint(of.tolist())
+                    for way, of in one.clean.cluster.items()
+                },
+            }
+        )
     check_alike((first.name, run.name), metadata, "stress both on the same data with the same options")
 
 
 def _check_same_change(name: str, first: _Run, run: _Run) -> None:
-    """Refuse a perturbation that did not make the same of the same queries."""
     names, metadata = (first.name, run.name), []
     for one in (first, run):
         given = ", ".join(f"{key} {value}" for key, value in one.result.row(name).options.items())
         metadata.append({name: f"with {given or 'no options'}"})
     check_alike(names, metadata, "stress both with the same --set")
-    languages = [str(one.result.protocol.get(_LANGUAGE, "not said")) for one in (first, run)]
+    languages = [str(one.result.protocol.get(_LANGUAGE, "unknown")) for one in (first, run)]
     by = f", by language {' and '.join(languages)}" if languages[0] != languages[1] else ""
     for mine, theirs in zip(first.conditions[name], run.conditions[name], strict=True):
         what = f"{name}, seed {mine.seed}, made other queries,"
@@ -250,22 +253,22 @@ def _common_perturbations(runs: Sequence[_Run]) -> tuple[list[str], dict[str, st
     return common, left_out
 
 
-def _common_measures(runs: Sequence[_Run], asked: Sequence[str] | None) -> tuple[list[str], list[str]]:
+def _common_measures(runs: Sequence[_Run], requested: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Return the measures that are compared, and what a reader should know of them.
 
-    Without any asked for: rsum and nDCG_CM@10 where all have them, else all that are held in common.
+    Without any requested: rsum and nDCG_CM@10 where all have them, else all that are held in common.
     """
-    common = common_measures({run.name: run.result.measures for run in runs}, asked, "stress")
-    chosen = common if asked else [name for name in _DEFAULT if name in common] or common
+    common = common_measures({run.name: run.result.measures for run in runs}, requested, "stress")
+    chosen = common if requested else [name for name in _DEFAULT if name in common] or common
     gains = [name for name in chosen if "DCG_CM" in name]
-    models = [str(run.result.protocol.get(_GAIN, "not said")) for run in runs]
+    models = [str(run.result.protocol.get(_GAIN, "unknown")) for run in runs]
     if not gains or len(set(models)) == 1:
         own = gains and models[0] == "the encoder's own similarity"
         note = f"{', '.join(gains)} by each model's own similarity: a difference may be one of scale"
         return chosen, [note] if own else []
     differ = f"{', '.join(gains)}: {_GAIN} is {' and '.join(dict.fromkeys(models))}"
     chosen = [name for name in chosen if name not in gains]
-    if asked or not chosen:
+    if requested or not chosen:
         names = " and ".join(run.name for run in runs)
         raise MismatchError(f"{names} cannot be compared by {differ}", "stress all with one --relevance")
     return chosen, [f"left out {differ}"]

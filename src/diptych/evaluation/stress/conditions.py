@@ -69,8 +69,7 @@ class Change:
 
 def same_rows(rows: np.ndarray, clean: np.ndarray) -> np.ndarray:
     """Return (n,) booleans: which of (n, d) rows lie within rounding of the clean ones."""
-    found: np.ndarray = (np.abs(rows - clean) <= _ROUNDING).all(axis=1)
-    return found
+    return np.asarray((np.abs(rows - clean) <= _ROUNDING).all(axis=1))
 
 
 _BLOCK = 2048
@@ -172,7 +171,6 @@ def _looked_at(
 
 
 def _digest(item: Any) -> str:
-    """Return a fingerprint of an image's pixels, and of what is laid over it."""
     picture, overlay = split_overlay(item)
     hasher = hashlib.blake2b(repr(picture.size).encode(), digest_size=16)
     hasher.update(picture.tobytes())
@@ -290,8 +288,7 @@ def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarr
     order = np.argsort(-fall, kind="stable")
     order = order[fall[order] > 1]
     _, first = np.unique(cluster[order], return_index=True)
-    found: np.ndarray = order[np.sort(first)][:_WORST]
-    return found
+    return np.asarray(order[np.sort(first)][:_WORST])
 
 
 def direction_of(perturbation: Perturbation) -> Direction:
@@ -420,5 +417,4 @@ class Conditions:
 
 
 def _twins(change: Change, before: Mapping[int, Condition]) -> list[Condition]:
-    """Return the conditions of other seeds that changed the same queries to the same."""
     return [one for one in before.values() if one.content == change.content]

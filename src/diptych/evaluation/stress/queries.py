@@ -26,11 +26,11 @@ RANK = "medr"  # the measure whose value per query is the rank of its best posit
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is encoded, and which of its images ask."""
+    """A collection to encode, and which of its images are queries."""
 
-    encoded: Collection  # the gallery's pictures, with the captions of those that ask
-    asking: Collection  # the pictures that ask, with their captions
-    rows: np.ndarray  # the row in ``encoded`` of each picture of ``asking``
+    encoded: Collection  # the gallery's images, with the captions of those that ask
+    asking: Collection  # the images that ask, with their captions
+    rows: np.ndarray  # the row in ``encoded`` of each image of ``asking``
 
 
 def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
@@ -38,7 +38,7 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
         raise UsageError(f"gallery is {gallery!r}", f"one of {', '.join(_GALLERIES)}")
     asking = collection if split is None else collection.split(split)
     if not asking.n_images or not asking.n_captions:
-        text = f"{collection.name}: {asking.n_images} pictures and {asking.n_captions} captions ask"
+        text = f"{collection.name}: {asking.n_images} images and {asking.n_captions} captions ask"
         raise UsageError(text, "give a split that has both")
     if gallery == "split" or asking is collection:
         return Part(asking, asking, np.arange(asking.n_images))
@@ -54,7 +54,7 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
         caption_ids=asking.caption_ids,
         caption_image=rows[asking.caption_image],
         caption_records=asking.caption_records,
-        notes=(*collection.notes, f"every picture, the captions of {split} alone"),
+        notes=(*collection.notes, f"every image, only the captions of {split}"),
     )
     return Part(whole, asking, rows)
 
@@ -63,13 +63,13 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
 class Queries:
     """Queries of one direction, their gallery, and what is relevant to them."""
 
-    direction: Direction  # ``"t2i"``: captions ask; ``"i2t"``: pictures ask
+    direction: Direction  # ``"t2i"``: captions ask; ``"i2t"``: images ask
     ids: Sequence[str]  # one per query
     rows: np.ndarray  # (n, d) float32, of the clean queries
     gallery_ids: Sequence[str]  # one per item
     gallery: np.ndarray  # (m, d) float32
     positives: Positives  # the relevant items of every query
-    cluster: np.ndarray  # (n,) the picture that each query belongs to, numbered alike in both directions
+    cluster: np.ndarray  # (n,) the image that each query belongs to, numbered alike in both directions
     similarity: str  # by what rows are compared
     # rows of queries and gallery by a relevance model; None for the encoder's own
     relevance: tuple[np.ndarray, np.ndarray] | None = None
@@ -90,13 +90,13 @@ class Queries:
             positives = positives.taken(places)
             if relevant is not None:
                 relevant = (relevant[0][places] if relevance is None else relevance, relevant[1])
-        wanted = [name for name in measures if name != RSUM]
-        wanted += [name for name in (*_PARTS, RANK) if name not in wanted]
+        names = [name for name in measures if name != RSUM]
+        names += [name for name in (*_PARTS, RANK) if name not in names]
         found = measure_queries(
             self.rows if rows is None else rows,
             self.gallery,
             positives,
-            wanted,
+            names,
             relevance=relevant,
             similarity=self.similarity,
             query_side=self.direction,
@@ -108,8 +108,7 @@ class Queries:
         """Return (q,) the item that each of (q, d) query rows finds first."""
         images, texts = (rows, self.gallery) if self.direction == "i2t" else (self.gallery, rows)
         items, _ = similarity(self.similarity).best(images, texts, self.direction, 1)
-        found: np.ndarray = items[:, 0]
-        return found
+        return np.asarray(items[:, 0])
 
     def own_scores(self, rows: np.ndarray, places: np.ndarray) -> np.ndarray:
         """Return (q,) float64: how captions with these rows score the image that each was written for."""

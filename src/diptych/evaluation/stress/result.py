@@ -8,7 +8,7 @@ from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import UnknownNameError
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.evaluation.drops import Drop
 
 CLEAN = "clean.npz"  # values of the clean queries, next to the result
@@ -16,7 +16,7 @@ CLEAN = "clean.npz"  # values of the clean queries, next to the result
 
 @dataclass(frozen=True)
 class ChangedDrop:
-    """The drop of one measure over the queries that were changed alone, all seeds together.
+    """The drop of one measure over only the queries that were changed, all seeds together.
 
     Queries that could not be changed lose nothing and thin the drop over all of them; its p-value is of both,
     as the queries that stay add nothing to either difference.
@@ -32,7 +32,7 @@ class ChangedDrop:
 
 @dataclass(frozen=True)
 class Preference:
-    """How often a caption's own image scores the clean caption higher than the changed one."""
+    """Share of captions whose own image scores the clean caption higher than the changed one."""
 
     captions: int  # that were changed, with any seed
     share: float  # ties count one half, so one half is what an encoder has that cannot tell them apart
@@ -75,7 +75,7 @@ class StressRow:
     group: str
     source: str
     keeps_meaning: bool
-    direction: str  # ``"t2i"``: captions are perturbed and ask for pictures; ``"i2t"``: the other way round
+    direction: str  # ``"t2i"``: captions are perturbed and ask for images; ``"i2t"``: the other way round
     options: Mapping[str, Any]  # what it was run with
     queries: int  # how many ask
     changed: Sequence[int]  # per seed, how many of them it changed
@@ -85,7 +85,7 @@ class StressRow:
     drops: Mapping[str, Drop]  # per measure, over all queries
     changed_drops: Mapping[str, ChangedDrop]  # per measure; empty where it changed none
     sizes: Mapping[str, float]  # shares that decreased, increased and are unchanged in R@1 + R@5 + R@10
-    preference: Preference | None = None  # of captions that no longer say what they said
+    preference: Preference | None = None  # of captions whose meaning changed
     lengths: tuple[LengthBin, ...] = ()  # of captions, the shortest first
     examples: tuple[Example, ...] = ()  # the worst hit
 
@@ -107,7 +107,7 @@ class StressRow:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far perturbations of one direction change the same queries (thesis, Table 5.4)."""
+    """Overlap of the queries that perturbations of one direction change (thesis, Table 5.4)."""
 
     # Mean Jaccard similarity over pairs of perturbations and seeds; None where no pair has one.
     decreased: float | None
@@ -119,13 +119,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class StressResult(
-    Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
+    Tabular, Artifact, kind="stress", version=3, recreate="the command of diptych analyse stress once more"
 ):
     key: str  # what it was made of, by content
     model: str  # what reports call the encoder
     protocol: Mapping[str, Any]  # what every number depends on, by name
     method: str  # how intervals and p-values were made, one line
-    measures: Sequence[str]  # in the order asked for
+    measures: Sequence[str]  # in the requested order
     clean: Mapping[str, Mapping[str, float]]  # per direction and measure, the mean over clean queries
     rows: tuple[StressRow, ...]  # one per perturbation
     left_out: Mapping[str, str] = field(default_factory=dict)  # perturbations that could not be run, and why

@@ -1,6 +1,6 @@
-"""The stress run: an encoder asked with perturbed queries, over a gallery that stays as it is.
+"""The stress run: an encoder queried with perturbed queries, over a gallery that stays as it is.
 
-Text perturbations change the captions that query images, picture perturbations the images that query captions.
+Text perturbations change the captions that query images, image perturbations the images that query captions.
 The gallery is encoded once, a query only when it was changed; whatever is finished is kept, so that the same
 call resumes after a kill and ends with the same bytes.
 
@@ -60,7 +60,7 @@ def stress(
     embeddings: Path | str | None = None,  # where clean rows are kept; ``folder/embeddings`` by default
     about: Mapping[str, Any] | None = None,  # what else the numbers depend on
 ) -> StressResult:
-    """Find out which changes of queries hurt an encoder, whom, and whether that is significant."""
+    """Measure which changes of queries hurt an encoder, and whether that is significant."""
     folder, language = Path(folder), language or Language("none")
     collection.require_captions("a stress test")
     for given in (encoder, relevance):
@@ -76,7 +76,7 @@ def stress(
         measures = [name for name in STRESS_MEASURES if gains or "DCG_CM" not in name]
     perturbations = list({one.name: one for one in perturbations}.values())
     measures = list(dict.fromkeys(measures))  # what is named twice is tested once
-    check_asked(perturbations, seeds, measures, options or {})
+    check_requested(perturbations, seeds, measures, options or {})
     possible, left_out, required = [], {}, set(required)
     for one in perturbations:
         error = obstacle(one, encoder, collection, language, compat)
@@ -195,7 +195,7 @@ def obstacle(
         if encoder.takes != "pictures" or collection.holds != "pictures":
             return UsageError(
                 f"{name}: the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
-                "pictures are perturbed for an encoder of pictures",
+                "images are perturbed for an encoder of images",
             )
         return None
     if compat == "published" and perturbation.published is None:
@@ -209,18 +209,18 @@ def obstacle(
     return None
 
 
-def check_asked(
+def check_requested(
     perturbations: Sequence[Perturbation],
     seeds: Sequence[int],
     measures: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
 ) -> None:
     if not perturbations:
-        raise UsageError("no perturbation was asked for", "for example all, thesis, typos")
+        raise UsageError("no perturbation was requested", "for example all, thesis, typos")
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise UsageError(f"seeds are {list(seeds)}", "give one or more different numbers of at least 0")
     if not measures:
-        raise UsageError("no measure was asked for", "for example rsum")
+        raise UsageError("no measure was requested", "for example rsum")
     for name in measures:
         if name != RSUM and getattr(measure(name), "kind", "sum") in ("rank", "sum"):
             raise UsageError(f"{name} is no mean of shares or gains per query", "see diptych info")

@@ -184,7 +184,6 @@ def _groups(conditions: Sequence[Condition], clean: Mapping[str, np.ndarray]) ->
 def _lengths(
     conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], groups: np.ndarray, words: np.ndarray
 ) -> tuple[LengthBin, ...]:
-    """Return what captions lose by quarters of their lengths in words."""
     mean = np.mean([condition.values[RSUM] for condition in conditions], axis=0) - clean[RSUM]
     decreased = np.mean(groups == CHANGE_GROUPS["decreased"], axis=0)
     ends = np.unique(np.quantile(words, np.arange(1, _BINS + 1) / _BINS, method="inverted_cdf"))
@@ -200,7 +199,6 @@ def _lengths(
 def _examples(
     conditions: Sequence[Condition], clean: Mapping[str, np.ndarray], side: Queries, collection: Collection
 ) -> tuple[Example, ...]:
-    """Return the worst hit over all seeds, each image once."""
     found = []
     for condition in conditions:
         for query, first in zip(condition.worst.tolist(), condition.worst_first, strict=True):

@@ -19,7 +19,7 @@ from diptych.metrics import measure
 WAYS = {"t2i": "captions query images", "i2t": "images query captions"}
 _CHANGED = {"t2i": "captions", "i2t": "images"}
 _LEAST = 0.05  # the relative change that is shaded most is at least this
-_BEND = 0.6  # below 1: small changes beside the greatest stay visible
+_BEND = 0.6  # below 1: small changes next to the greatest stay visible
 _NONE = Cell("–")
 _RSUM = "rsum: R@1 + R@5 + R@10 of one direction in per cent, at most 300. "
 
@@ -84,15 +84,17 @@ def cost_tables(found: StressResult) -> list[Table]:
     greatest = _greatest(drop.relative for row in found.rows for drop in row.drops.values())
     changes = []
     for row in found.rows:
-        changes.append([Cell(row.name)])
-        for drop in (row.drops[name] for name in found.measures):
-            share = drop.relative if any(row.changed) else None
-            changes[-1].append(percent(share, greatest=greatest, strong=drop.verdict == "worse"))
+        each = [
+            (row.drops[name], row.drops[name].relative if any(row.changed) else None)
+            for name in found.measures
+        ]
+        shares = [percent(share, greatest=greatest, strong=drop.verdict == "worse") for drop, share in each]
+        changes.append([Cell(row.name), *shares])
     if changes:
         after = "Bold: a significant loss. –: nothing was changed, or the clean value is 0."
         caption = "Relative change in % of the clean value"
         tables.append(Table(caption, ("perturbation", *found.measures), changes, after=after))
-    columns = ("perturbation", "changed, %", main, "difference", "relative, %", "of changed alone", *gains, "p",
+    columns = ("perturbation", "changed, %", main, "difference", "relative, %", "of changed only", *gains, "p",
                "worse / better, %", "verdict")  # fmt: skip
     for group, meaning in GROUPS.items():
         rows = [_cost(row, main, gains) for row in found.rows if row.group == group]
@@ -105,7 +107,7 @@ COST_LEGEND = (
     "Queries are perturbed, the gallery stays clean. "
     + _RSUM
     + "Differences are perturbed less clean, paired by query, with their intervals over images; p is corrected over "
-    "everything tested. ±: over seeds. Of changed alone: the difference over the changed queries, with its share of "
+    "everything tested. ±: over seeds. Of changed only: the difference over the changed queries, with its share of "
     "their clean value. Worse / better: queries whose R@1 + R@5 + R@10 went down / up. Not seen: changed queries "
     "whose embedding is exactly the clean one."
 )
@@ -158,7 +160,7 @@ def preference_tables(rows: Iterable[StressRow]) -> list[Table]:
 
 
 def stress_charts(found: StressResult) -> list[Chart]:
-    """Return the preference of the clean caption with its interval, beside the 50 % of chance."""
+    """Return the preference of the clean caption with its interval, against the 50 % of chance."""
     each = {row.name: row.preference for row in found.rows if row.preference is not None}
     if not each:
         return []
@@ -251,7 +253,7 @@ def percent(
     greatest: float = 0.0,
     strong: bool = False,
 ) -> Cell:
-    """Return a share in per cent; shaded orange for a loss and blue for a gain, beside ``greatest``."""
+    """Return a share in per cent; shaded orange for a loss and blue for a gain, relative to ``greatest``."""
     if share is None:
         return _NONE
     low, high = (None if end is None else 100 * end for end in (low, high))
@@ -323,7 +325,7 @@ def _compared(found: StressComparison, row: ComparedRow, model: str, greatest: f
 
 
 def _disagrees(one: DropDifference) -> bool:
-    """Whether points and shares of the own clean value favour different models."""
+    """Return whether points and shares of the own clean value favour different models."""
     if not one.verdict or one.relative_low is None or one.relative_high is None:
         return False
     return one.difference > 0 > one.relative_high or one.difference < 0 < one.relative_low

@@ -1,13 +1,10 @@
 """Variants: which choice of protocol would explain a printed number."""
 
-from __future__ import annotations
-
 from diptych.evaluation.variants.arrays import explore_rows, explore_scores
 from diptych.evaluation.variants.axes import AXES, Axis, Choice, Settings
-from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant
+from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant, explain
 from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import NotPossible, Recompute, Scored
-from diptych.evaluation.variants.tables import explain
 
 __all__ = [
     "AXES",

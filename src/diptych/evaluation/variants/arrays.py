@@ -13,8 +13,7 @@ from diptych.evaluation.variants.axes import Axis
 from diptych.evaluation.variants.exploration import TOLERANCE, Exploration
 from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import Scored
-from diptych.metrics.candidates import UNSCORED, Candidates, Reranked
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
+from diptych.metrics import DIRECTIONS, UNSCORED, Candidates, GroundTruth, Reranked
 from diptych.metrics.sources import similarity as similarity_of
 
 GIVEN = "given"  # what the test set is called
@@ -53,7 +52,7 @@ def explore_scores(
             booleans; or a mapping from image rows to text rows; or how many texts each image has, where they
             stand next to each other; None where that number follows from the shape.
         target: what was printed, shares in per cent; see :func:`diptych.evaluation.printed.as_target`.
-        matching: scores of a second stage that reads picture and text together: a matrix of the same shape;
+        matching: scores of a second stage that reads image and text together: a matrix of the same shape;
             or one of each direction, ``{"i2t": (n_images, n_texts), "t2i": (n_texts, n_images)}``, in which
             -100 marks what was not scored; or :class:`Reranked`. None where there is one stage.
     """
@@ -66,7 +65,7 @@ def explore_scores(
         warnings.append(
             f"{100 * share:.1f} % of the scores are {UNSCORED:g}, which published evaluations write where nothing was "
             "scored: they are cut already, and R@K beyond the candidates is what ties give; with the whole contrastive "
-            "scores, and these as matching={'i2t': …, 't2i': …}, the number of candidates can be told"
+            "scores, and these as matching={'i2t': …, 't2i': …}, the number of candidates is known"
         )
     how: dict[str, Any] = {"tolerance": tolerance, "axes": axes, "changes": changes, "threads": threads}
     return explore({GIVEN: source, **(also or {})}, printed, warnings=warnings, **how)
@@ -114,7 +113,7 @@ def as_ground_truth(given: object, shape: tuple[int, ...]) -> tuple[GroundTruth,
         if rest or not each or (given is not None and given != each):
             number = "" if given is None else f", {given} of each"
             raise UsageError(
-                f"{n_texts:,} texts of {n_images:,} images{number}: who belongs to whom does not follow",
+                f"{n_texts:,} texts of {n_images:,} images{number}: which belong together does not follow",
                 "rows of the scores are images: transpose them" if n_texts < n_images else f"give {_FORMS}",
             )
         truth = GroundTruth.from_caption_image(np.repeat(np.arange(n_images), each), n_images)
@@ -170,8 +169,7 @@ def as_matching(
 
 
 def _unscored(matrix: np.ndarray) -> np.ndarray:
-    missing: np.ndarray = (matrix == UNSCORED) | ~np.isfinite(matrix)
-    return missing
+    return np.asarray((matrix == UNSCORED) | ~np.isfinite(matrix))
 
 
 def _candidates(matching: np.ndarray, scores: np.ndarray, what: str) -> Candidates:

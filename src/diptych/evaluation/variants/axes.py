@@ -36,7 +36,7 @@ class Settings:
     source: str  # label of the embeddings
     captions: str = ""  # which texts stay, by a name of :data:`KEPT`; empty for all
     partition: str = "full"  # how the images are cut into galleries
-    relevance: str = ""  # :data:`FIRST_CAPTION` where an image's first caption alone is relevant to it
+    relevance: str = ""  # :data:`FIRST_CAPTION` where only an image's first caption is relevant to it
     depth: Depth = "everything"  # of the best by contrastive score
     matched: bool = False  # whether the matching score ranks the candidates, or the contrastive score
     shrinks: bool = False  # whether fewer stored candidates will do in a smaller gallery
@@ -130,7 +130,7 @@ def _captions(sources: Sources, target: Target) -> Iterator[Choice]:
     most = max(int(np.bincount(home[home >= 0], minlength=1).max()) for home in homes)
     yield Choice("all", "every caption of an image")
     words = {"first five": "the first five captions of each image"}
-    words["first"] = "the first caption of each image alone"
+    words["first"] = "only the first caption of each image"
     for name in KEPT:
         if most > (5 if name == "first five" else 1):
             drawn = "one caption of each image, drawn at random"
@@ -160,7 +160,7 @@ def _columns(sources: Sources, target: Target) -> Iterator[Choice]:
 
 
 def first_caption_relevant(truth: GroundTruth) -> GroundTruth:
-    """Keep the first of an image's captions alone relevant to it; captions query their image as before."""
+    """Keep only the first of an image's captions relevant to it; captions query their image as before."""
     positives = truth.i2t
     own = truth.text_image[positives.rows] == positives.queries
     first = own & (_place_within_image(truth)[positives.rows] == 0)
@@ -170,7 +170,7 @@ def first_caption_relevant(truth: GroundTruth) -> GroundTruth:
         truth.n_images,
         truth.n_texts,
         text_image=truth.text_image,
-        asked={name: np.flatnonzero(mask) for name, mask in truth.asked.items()},
+        evaluated={name: np.flatnonzero(mask) for name, mask in truth.evaluated.items()},
     )
 
 
@@ -187,11 +187,11 @@ def _counting(sources: Sources, target: Target) -> Iterator[Choice]:
             ("share of possible", "R@K is positives found over min(K, positives)"),
         ):
             yield Choice(name, words, {"counting": name}, several)
-        words = "of an image's captions the first alone counts, all others stay in the gallery"
+        words = "of an image's captions only the first counts, all others stay in the gallery"
         yield Choice(FIRST_CAPTION, words, {"relevance": FIRST_CAPTION}, several)
 
 
-@_axis("digits", "whether printed numbers are rounded or cut off; it decides on agreement to the digit alone")
+@_axis("digits", "whether printed numbers are rounded or cut off; it decides only on agreement to the digit")
 def _digits(sources: Sources, target: Target) -> Iterator[Choice]:
     yield Choice("rounded", "printed numbers are rounded")
     yield Choice("cut off", "digits behind the printed ones are cut off", {"rule": "truncate"})

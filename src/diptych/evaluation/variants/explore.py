@@ -17,9 +17,8 @@ from diptych.core.context import report_to, task
 from diptych.core.errors import DataError, UsageError
 from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import AXES, DEPTHS, Axis, Choice, Settings, Sources
-from diptych.evaluation.variants.exploration import TOLERANCE, Change, Exploration, Variant
+from diptych.evaluation.variants.exploration import NEAR, TOLERANCE, Change, Exploration, Variant
 from diptych.evaluation.variants.recompute import NotPossible, Recompute
-from diptych.evaluation.variants.tables import NEAR
 
 _EXHAUSTIVE = 2  # changes up to which everything is tried
 _BEAM = 16  # of the nearest that are changed further
@@ -153,7 +152,6 @@ class _Search:
         self.bar: Any = None
 
     def try_all(self, count: int) -> None:
-        """Try every variant of ``count`` changes."""
         self._try(combinations(self._options, count))
 
     def widen(self) -> None:

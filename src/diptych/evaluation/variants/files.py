@@ -1,4 +1,4 @@
-"""Exploring from files: score matrices, or embeddings with the candidates stored beside them."""
+"""Exploring from files: score matrices, or embeddings with the candidates stored next to them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from diptych.evaluation.variants.arrays import as_ground_truth, explore_scores
 from diptych.evaluation.variants.exploration import Exploration
 from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import Scored
-from diptych.metrics.candidates import Reranked
-from diptych.metrics.sources import similarity
+from diptych.metrics import Reranked, similarity
 
 Embedded = tuple[EncodedCollection, Origin, Path]  # embeddings, their origin and their folder
 

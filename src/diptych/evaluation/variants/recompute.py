@@ -20,9 +20,8 @@ from diptych.evaluation.printed.target import SUM_PARTS, cell_parts, sum_cells
 from diptych.evaluation.reranking import CandidateRanks, FirstStage, check_candidates, first_stages
 from diptych.evaluation.result import Fold, neighbours, partition
 from diptych.evaluation.variants.axes import KEPT, Settings, Sources, first_caption_relevant
-from diptych.metrics.candidates import Candidates, Reranked
+from diptych.metrics import Candidates, Measure, Reranked, measure
 from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, renumbered
-from diptych.metrics.measuring import Measure, measure
 from diptych.metrics.ranks import Ranks, TieGroups, check_sizes, ranks_of, tie_groups
 from diptych.metrics.sources import GivenScores, Rows, ScoreSource
 from diptych.metrics.topk import best_of
@@ -216,7 +215,6 @@ class Recompute:
         return found
 
     def _rank_all(self, view: Settings, matched: bool) -> list[_Both]:
-        """Return ranks of everything by one score."""
         source = self._sources[view.source]
         return [
             ranks_of(
@@ -229,7 +227,6 @@ class Recompute:
         ]
 
     def _choose(self, view: Settings, matched: bool) -> list[dict[Direction, tuple[Candidates, bool]]]:
-        """Return the candidates of every gallery, as many as any variant ranks."""
         source = self._sources[view.source]
         return [
             {
@@ -240,7 +237,6 @@ class Recompute:
         ]
 
     def _first_stages(self, view: Settings) -> Sequence[Mapping[Direction, FirstStage]]:
-        """Return the contrastive order of everything, to follow the candidates."""
         source = self._sources[view.source]
         return [
             first_stages(source.part(part.images, part.texts, False), part.ground_truth, both)
@@ -251,5 +247,4 @@ class Recompute:
 def _shares(groups: TieGroups, cutoff: int, possible: bool) -> np.ndarray:
     """Return hits over all positives, or over those that could be among the first ``cutoff``."""
     hits = groups.hits(np.full(groups.n_queries, cutoff))
-    shares: np.ndarray = hits / np.clip(groups.relevant, 1, cutoff if possible else None)
-    return shares
+    return np.asarray(hits / np.clip(groups.relevant, 1, cutoff if possible else None))

@@ -12,15 +12,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.engine import ENGINES, Engine, Option, OptionValue, Vectors
+from diptych.index.engine import ENGINES, Engine, Hits, Option, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
-from diptych.index.hits import Hits
 from diptych.index.postings import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 
 
 class CascadeIndex(InvertedIndex):
-    """The inverted index, asked for ``candidates`` by a part of each query, which the whole query then ranks.
+    """The inverted index, searched for ``candidates`` with a part of each query, which the whole query then ranks.
 
     An item that shares none of the first stage's terms is not found, and scores of the first stage are
     whole-number sums; the scores of hits are the exact engine's. With as many candidates as items every item that
@@ -44,10 +43,10 @@ class CascadeIndex(InvertedIndex):
             )
         begun, candidates = SparseRows(few), max(k, int(options["candidates"]))
 
-        def find(segment: Segment, asked: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+        def find(segment: Segment, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
             depth = min(candidates, len(segment))
             room, whole = segment.postings.room(depth), depth == len(segment)
-            return segment.chosen(asked, k, alive, room, whole=whole, first=begun, depth=depth)
+            return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
 
         return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive, find))
 

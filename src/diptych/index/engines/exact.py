@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Known, OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, OptionValue, Vectors
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header, load_array
 from diptych.index.vectors import RowStore, dense_vectors, row_norms

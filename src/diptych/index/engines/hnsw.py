@@ -16,8 +16,7 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k
@@ -136,7 +135,7 @@ class HnswIndex(LocalIndex):
             faiss.write_index(self._graph, str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
         except RuntimeError as error:
             raise StorageError(
-                f"the hnsw graph cannot be written: {_said(error)}",
+                f"the hnsw graph cannot be written: {_reason(error)}",
                 "free some space and save again; what was there before is whole",
             ) from None
         self._ids.write(folder, live=False)
@@ -149,18 +148,18 @@ class HnswIndex(LocalIndex):
             graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
         except RuntimeError as error:
             raise StorageError(
-                f"the hnsw graph in {folder} cannot be opened: {_said(error)}", "build the index again"
+                f"the hnsw graph in {folder} cannot be opened: {_reason(error)}", "build the index again"
             ) from None
         for what, have in (("rows", storage), ("graph", graph)):
             if (have.d, have.ntotal) != (header.width, len(ids)):
-                wanted = f"{len(ids):,} of width {header.width} expected"
+                expected = f"{len(ids):,} of width {header.width} expected"
                 got = f"{have.ntotal:,} of width {have.d}"
-                raise StorageError(f"the {what} in {folder}: {wanted}, got {got}", "build the index again")
+                raise StorageError(f"the {what} in {folder}: {expected}, got {got}", "build the index again")
         graph.storage = storage
         return cls(graph, storage, ids, **header.known())
 
 
-def _said(error: RuntimeError) -> str:
+def _reason(error: RuntimeError) -> str:
     """Faiss's own sentence, without the C++ function and line before it."""
     return str(error).strip().splitlines()[-1].split("Error: ")[-1]
 

@@ -1,4 +1,4 @@
-"""Sparse search over 8-bit weights alone: a fraction of the exact index's size, and a little less exact."""
+"""Sparse search over 8-bit weights only: a fraction of the exact index's size, and a little less exact."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Known, OptionValue, Vectors
+from diptych.index.engine import ENGINES, Engine, Hits, Known, OptionValue, Vectors
 from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
-from diptych.index.hits import Hits
 from diptych.index.postings import Found, Postings, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
@@ -44,11 +43,11 @@ class ImpactsIndex(SlotIndex):
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        asked = SparseRows(queries)
-        slots, scores, found = Found.nothing(len(asked), k)
+        rows = SparseRows(queries)
+        slots, scores, found = Found.nothing(len(rows), k)
         room = self._postings.room(k)
-        for chosen in batches(len(asked), room):
-            best = self._postings.candidates(asked, chosen, k, self._ids.alive, room=room, final=True)
+        for chosen in batches(len(rows), room):
+            best = self._postings.candidates(rows, chosen, k, self._ids.alive, room=room, final=True)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
@@ -84,7 +83,7 @@ class ImpactsIndex(SlotIndex):
 IMPACTS = ENGINES.add(
     Engine(
         name="impacts",
-        description="sparse search over 8-bit weights alone: smaller, almost exact, for what no longer changes",
+        description="sparse search over 8-bit weights only: smaller, almost exact, for what no longer changes",
         index=ImpactsIndex,
         approximate=True,
         options=(HUB_SHARE,),

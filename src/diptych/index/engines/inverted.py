@@ -10,8 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
 from diptych.index.kernels import can_compile
 from diptych.index.postings import Postings, Segment, Segments
 from diptych.index.slots import IdTable, SlotIndex

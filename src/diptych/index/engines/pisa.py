@@ -25,8 +25,8 @@ from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
+# Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest.
 ALGORITHMS = ("block_max_maxscore", "block_max_wand", "maxscore", "ranked_or", "wand")
-"""Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest."""
 
 _MARK = "pt_meta.json"  # by which the library knows an index of its own
 _COMPRESSED = "quantized.q0.bmw.64.block_simdbp"
@@ -37,10 +37,10 @@ Answer = tuple[int, np.ndarray, np.ndarray]
 
 class PisaIndex(RescoredIndex):
     """Weights become the whole number below ``scale`` times the weight; the library adds up products of
-    these, and the items it names are scored again, see :mod:`diptych.index.rescored`.
+    these, and the items it names are scored again, see :mod:`diptych.index.slots`.
 
     A term whose number is 0 in an item or in a query is lost to the search. The library's files lie in a
-    temporary folder until the index is saved, and then beside the vectors.
+    temporary folder until the index is saved, and then next to the vectors.
     """
 
     engine_name = "pisa"
@@ -85,25 +85,25 @@ class PisaIndex(RescoredIndex):
         Its public way there makes a table of the hits with pandas, which takes up to an eighth of the time.
         """
         algorithm, scale = str(options["algorithm"]), float(self.options["query_scale"])
-        asked = []
+        bags = []
         for row, query in enumerate(chosen.tolist()):
             terms = slice(queries.indptr[query], queries.indptr[query + 1])
             columns, numbers = queries.columns[terms], queries.weights[terms].astype(np.float64) * scale
             kept = self._known[columns] & (numbers >= 1)
             if kept.any():
                 bag = zip(self._names[columns[kept]].tolist(), numbers[kept].tolist(), strict=True)
-                asked.append((row, dict(bag)))
-        size = len(asked) * k
+                bags.append((row, dict(bag)))
+        size = len(bags) * k
         rows, ranks = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
         items, scores = np.empty(size, dtype=object), np.empty(size, dtype=np.float32)
 
         def search() -> Answer:
-            if not asked:
+            if not bags:
                 return 0, rows, items
             found = require("pyterrier_pisa", "engines", "the pisa engine")._pisathon.retrieve(
                 self._retriever._ctxt,
                 algorithm,
-                asked,
+                bags,
                 k=k,
                 threads=1,
                 query_weighted=1,

@@ -27,8 +27,7 @@ from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import canonical_rows
 from diptych.index.contract import Index
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue, Record, Vectors
-from diptych.index.hits import Hits
+from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Record, Vectors
 from diptych.index.qdrant_connection import (
     CONNECTION_OPTIONS,
     Connection,
@@ -41,8 +40,8 @@ from diptych.index.slots import load_ids
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_array
 
+# The payload's field of this package; next to it are the fields of the item's metadata.
 OWN = "diptych"
-"""The payload's field of this package; beside it lie the fields of the item's metadata."""
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _ELSE = "name another collection, or pass replace=True to delete this one first"
@@ -86,7 +85,6 @@ class QdrantIndex(Index):
         return {"vectors_config": vectors}
 
     def _check_collection(self) -> None:
-        """Compare the collection with the vectors of this index."""
         have = self._ask("get_collection").config.params.vectors
         size = getattr(have, "size", None)
         if size != self.width or str(have.distance) != "Dot":
@@ -95,15 +93,13 @@ class QdrantIndex(Index):
                 if size
                 else "no nameless dense vectors"
             )
-            wanted = f"these are of width {self.width}, compared by Dot"
-            raise MismatchError(f"{self._place} holds {found}, {wanted}", _ELSE)
+            expected = f"these are of width {self.width}, compared by Dot"
+            raise MismatchError(f"{self._place} holds {found}, {expected}", _ELSE)
 
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
-        """Yield each row as the client takes it, and as arrays."""
         return ((row.tolist(), {"row": row}) for row in rows)
 
     def _rows(self, vectors: Sequence[Any]) -> Any:
-        """Return rows from what the client gives back."""
         return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
@@ -119,7 +115,7 @@ class QdrantIndex(Index):
     @classmethod
     def _build(cls, embeddings: Any, known: Known, records: Sequence[Record] | None = None) -> Self:
         records, options = _checked_records(records, embeddings.ids), known["options"]
-        # What was to be replaced is: an index built from these options is to leave this one alone.
+        # What was to be replaced is: an index built from these options must not change this one.
         index = cls(**{**known, "options": {**options, "replace": False}})
         rows = index._checked(embeddings.rows, embeddings.ids, "item")
         made = (embeddings.encoder, index._vocabulary, embeddings.data, embeddings.kind, embeddings.width)
@@ -136,7 +132,6 @@ class QdrantIndex(Index):
         return index
 
     def _prepare(self, source: str, records: Sequence[Record], replace: bool = False) -> bool:
-        """Make the collection, or check the one there is; return whether it holds items already."""
         exists = bool(self._ask("collection_exists"))
         if exists and replace:
             self._ask("delete_collection")
@@ -217,7 +212,6 @@ class QdrantIndex(Index):
         return True
 
     def _own(self, point: Any) -> dict[str, Any]:
-        """Return this package's part of a point's payload."""
         own = (point.payload or {}).get(OWN)
         if not isinstance(own, dict) or "id" not in own:
             raise StorageError(
@@ -249,7 +243,7 @@ class QdrantIndex(Index):
 
     def _add(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record] | None = None) -> None:
         records = _checked_records(records, ids)
-        first = time.time_ns()  # later than every row number and every earlier addition, whoever made it
+        first = time.time_ns()  # later than every row number and every earlier addition of any client
         try:
             self._upload(ids, vectors, "added", first, records)
         finally:
@@ -297,10 +291,10 @@ class QdrantIndex(Index):
         vectors = [vector for vector, _ in self._points(queries)]
         if self.vector_name is not None:  # a query without terms finds nothing and is not sent
             vectors = [vector.get(self.vector_name) for vector in vectors]
-        wanted = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
+        present = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
         answers: list[list[tuple[float, int, str]]] = [[] for _ in vectors]
-        for start in range(0, len(wanted), self._batch):
-            part = wanted[start : start + self._batch]
+        for start in range(0, len(present), self._batch):
+            part = present[start : start + self._batch]
             requests = [models().QueryRequest(query=query, **request) for _, query in part]
             found = self._ask("query_batch_points", requests=requests)
             for (row, _), answer in zip(part, found, strict=True):
@@ -316,7 +310,6 @@ class QdrantIndex(Index):
         return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
 
     def _stored(self, vectors: bool = False) -> list[tuple[int, str, dict[str, Any], Any]]:
-        """Return order, id, metadata and vector of all items, in order of insertion."""
         found: list[tuple[int, str, dict[str, Any], Any]] = []
         place: Any = None
         while True:
@@ -360,7 +353,6 @@ class QdrantIndex(Index):
         return index
 
     def _check_items(self) -> None:
-        """Compare the collection with what the saved index says of it."""
         if not self._ask("collection_exists"):
             raise StorageError(
                 f"there is no {self._place}",
@@ -369,10 +361,10 @@ class QdrantIndex(Index):
         self._check_collection()
         points, _ = self._ask("scroll", limit=1, with_payload=True)
         for own in map(self._own, points):
-            for what, wanted in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
-                if own.get(what) != wanted:
+            for what, expected in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
+                if own.get(what) != expected:
                     raise MismatchError(
-                        f"{self._place} holds items of {what} {own.get(what)}, the saved index is of {wanted}",
+                        f"{self._place} holds items of {what} {own.get(what)}, the saved index is of {expected}",
                         "another index took its place: open that one, or build this one again elsewhere",
                     )
 

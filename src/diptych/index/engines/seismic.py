@@ -37,9 +37,9 @@ def _library() -> Any:
 
 
 class SeismicIndex(RescoredIndex):
-    """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
+    """The library keeps weights in half precision; see :mod:`diptych.index.slots` for the scores.
 
-    Its lists are saved in its own binary format (no pickle), beside the vectors. Fewer than k hits come
+    Its lists are saved in its own binary format (no pickle), next to the vectors. Fewer than k hits come
     back where the opened clusters hold no more.
     """
 
@@ -79,14 +79,14 @@ class SeismicIndex(RescoredIndex):
             )
         search = self._lists.search
         cut, factor, neighbours = options["query_cut"], options["heap_factor"], options["n_knn"]
-        asked = []
+        weighted = []
         for query in chosen.tolist():
             terms = slice(queries.indptr[query], queries.indptr[query + 1])
-            asked.append((self._names[queries.columns[terms]], queries.weights[terms]))
+            weighted.append((self._names[queries.columns[terms]], queries.weights[terms]))
         # One by one, which takes no longer than the library's batches; those come back in no order.
         return lambda: [
             search("", terms, weights, k, cut, factor, neighbours) if len(terms) else []
-            for terms, weights in asked
+            for terms, weights in weighted
         ]
 
     def _candidates(

@@ -20,7 +20,6 @@ def can_compile() -> bool:
 
 
 def kernels_loaded() -> bool:
-    """Return whether the compiled functions are there already."""
     return _COMPILED in sys.modules
 
 

@@ -1,4 +1,4 @@
-"""How the kernels are compiled: without Python's lock, kept on disk where that is possible."""
+"""Compilation of the kernels: without Python's lock, kept on disk where that is possible."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def jit(*signature: Any, inline: bool = False) -> Callable[[F], F]:
     Fused multiply-adds and other orders of summation are not allowed: a score must not depend on where in
     memory a vector stands.
     """
-    wanted = [signature[0](*signature[1:])] if signature else []
+    signatures = [signature[0](*signature[1:])] if signature else []
 
     def compile_it(function: F) -> F:
         options = {"nogil": True, "error_model": "numpy", "inline": "always" if inline else "never"}
         try:
-            return numba.njit(*wanted, cache=True, **options)(function)  # type: ignore[no-any-return]
+            return numba.njit(*signatures, cache=True, **options)(function)  # type: ignore[no-any-return]
         except (OSError, RuntimeError) as error:
             # Neither the package's folder nor the person's cache folder can be written, or a disk is full.
             if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
                 raise
-        return numba.njit(*wanted, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(*signatures, **options)(function)  # type: ignore[no-any-return]
 
     return compile_it
 
@@ -51,11 +51,11 @@ def mapped(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
+# The types of sparse rows: where each begins, columns, weights.
 ROWS = mapped(types.int64), mapped(types.int32), mapped(types.float32)
-"""The types of sparse rows: where each begins, columns, weights."""
 
+# The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists.
 PREPARED = (
     *(types.int64[::1], types.uint16[::1], types.int64[::1], types.uint16[:, ::1]),
     *(types.int32[::1], types.uint32[::1], types.int64[::1]),
 )
-"""The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists."""

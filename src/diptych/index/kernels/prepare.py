@@ -11,8 +11,8 @@ from numba import boolean, float32, float64, int32, int64, types, uint8, uint16
 from diptych.index.kernels.jit import PREPARED, ROWS, jit
 from diptych.index.kernels.simd import ROUND
 
+# Terms of a query that can be summed: more leave no room for their roundings.
 MOST_TERMS = 16_000
-"""Terms of a query that can be summed: more leave no room for their roundings."""
 
 _CAPACITY = 65_535  # of a sum
 _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1

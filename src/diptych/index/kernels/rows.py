@@ -15,7 +15,7 @@ from diptych.index.kernels.simd import prefetch
 def kth_largest(values: np.ndarray, count: int, k: int) -> int:
     """The k-th largest of the first ``count`` values (Hoare's selection)."""
     room = values[:count].copy()
-    low, high, wanted = 0, count - 1, k - 1
+    low, high, place = 0, count - 1, k - 1
     while low < high:
         pivot = room[(low + high) >> 1]
         left, right = low, high
@@ -28,13 +28,13 @@ def kth_largest(values: np.ndarray, count: int, k: int) -> int:
                 room[left], room[right] = room[right], room[left]
                 left += 1
                 right -= 1
-        if wanted <= right:
+        if place <= right:
             high = right
-        elif wanted >= left:
+        elif place >= left:
             low = left
         else:
             break
-    return int(room[wanted])
+    return int(room[place])
 
 
 @jit(types.void, float32[::1], int64[::1], int64, int64[::1], float32[::1], int64)
@@ -62,7 +62,6 @@ _AHEAD = 8  # candidates
 
 @jit(int64, int64)
 def _power(width: int) -> int:
-    """The next power of two."""
     power = 1
     while power < width:
         power *= 2
@@ -73,7 +72,7 @@ def _power(width: int) -> int:
 def _score(columns: Any, weights: Any, start: int, end: int, table: Any) -> Any:
     """Σ of the products, in double precision and always in this order: the same pair, the same score.
 
-    The table's length is a power of two, so that a column of a damaged file reads no other memory.
+    The table's length is a power of two, so that a column of a corrupt file reads no other memory.
     """
     last = np.int32(len(table) - 1)
     first = second = third = fourth = 0.0

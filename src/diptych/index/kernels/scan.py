@@ -1,4 +1,4 @@
-"""Which documents can be among a query's best: integer sums over all documents, block by block."""
+"""Find the documents that can be among a query's best: integer sums over all documents, block by block."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def collected(
     return size
 
 
+# Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache.
 _TILE = 64
-"""Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache."""
 
 _SPARE = 32  # candidates beyond 2k before the threshold is raised for the first time
 
@@ -159,7 +159,7 @@ def _scatter(
 ) -> bool:
     """Add the posting lists of a query to its sums over one span; returns whether there were any postings.
 
-    The number of sums is a power of two, so that a number of a damaged file writes nowhere else.
+    The number of sums is a power of two, so that a number of a corrupt file writes nowhere else.
     """
     last = np.int64(len(sums) - 1)
     touched = False

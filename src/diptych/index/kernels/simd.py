@@ -14,11 +14,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+# Documents whose sums are held in registers.
 GROUP = 256
-"""Documents whose sums are held in registers."""
 
+# Terms after which it is checked whether a group of documents can still matter.
 ROUND = 8
-"""Terms after which it is asked whether a group of documents can still matter."""
 
 _LANES = 32
 _PAIRS = GROUP // (2 * _LANES)  # loads of 64 bytes, each of them two vectors of 16-bit numbers
@@ -207,7 +207,7 @@ def _terms(
 
 @intrinsic  # type: ignore[untyped-decorator]
 def trailing_zeros(context: Any, mask: Any) -> Any:
-    """How many zeros a uint32 that is not 0 ends with."""
+    """Return how many zeros a uint32 that is not 0 ends with."""
 
     def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

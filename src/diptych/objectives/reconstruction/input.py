@@ -79,13 +79,11 @@ def _predicted(tokens: Tensor, lengths: Tensor, compat: str, reduction: str) -> 
 
 
 def _cross_entropy(logits: Tensor, tokens: Tensor) -> Tensor:
-    """(m, vocabulary) logits and (m,) ids → (m,) negative log-likelihoods."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return nn.functional.cross_entropy(logits, tokens, reduction="none")
 
 
 def _reduced(losses: Tensor, predicted: Tensor, reduction: TokenReduction) -> Tensor:
-    """(m,) losses of the places where ``predicted`` (n, t − 1) is true, as ``reduction`` says."""
     if reduction == "token-mean":
         return losses.mean()
     if reduction == "mean":
@@ -147,7 +145,6 @@ class InputTargetDecoder(nn.Module):
         return _reduced(losses, predicted, reduction)
 
     def _states(self, captions: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(n, t, width), zero after a caption's end."""
         if captions.dim() != 2 or captions.shape != (len(tokens), self.gru.hidden_size):
             raise UsageError(
                 f"caption rows have shape {tuple(captions.shape)}, tokens {tuple(tokens.shape)}",

@@ -60,7 +60,7 @@ class LagrangeMultiplier(nn.Module):
         compat: Literal["none", "unprojected"] = "none",
     ) -> None:
         super().__init__()
-        for name, value, inside, wanted in (
+        for name, value, inside, expected in (
             (
                 "constraint's bound η",
                 bound,
@@ -78,7 +78,7 @@ class LagrangeMultiplier(nn.Module):
             ("multiplier's highest value", highest, highest > 0, "one above 0, such as 100"),
         ):
             if not inside:
-                raise UsageError(f"the {name} is {value}", f"give {wanted}")
+                raise UsageError(f"the {name} is {value}", f"give {expected}")
         if not (0 <= start <= highest and math.isfinite(start)):
             raise UsageError(
                 f"the multiplier starts at {start}, outside [0, {highest}]", "start inside, such as at 1"
@@ -123,7 +123,6 @@ class LagrangeMultiplier(nn.Module):
             self.velocity = 0.0
 
     def logged(self) -> dict[str, float]:
-        """λ, for the metrics."""
         return {"multiplier": self.value}
 
     def get_extra_state(self) -> Tensor:
@@ -131,11 +130,10 @@ class LagrangeMultiplier(nn.Module):
         return torch.tensor([self.raw, self.velocity, float(self._stepped)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take back what :meth:`get_extra_state` gave."""
         if state.shape != (3,) or state.dtype != torch.float64 or not bool(torch.isfinite(state).all()):
             raise StorageError(
                 f"a multiplier's state is three finite float64 numbers, got {state.tolist()} ({state.dtype})",
-                "the checkpoint is of another version or damaged: start the run again",
+                "the checkpoint is of another version or corrupt: start the run again",
             )
         raw, velocity, stepped = state.tolist()
         self.raw, self.velocity, self._stepped = raw, velocity, bool(stepped)

@@ -60,7 +60,6 @@ def perturbed(study: Study, evidence: Evidence) -> Further:
 
 
 def _stress_runs(evidence: Evidence) -> tuple[dict[tuple[str, str], StressResult], list[str]]:
-    """Return the runs of the suite behind rows and collections, of the first seed, and what they left out."""
     runs = {
         (row, name): StressResult.open(folder)
         for row, name in product(evidence.figures, sorted(evidence.centric, key=str.lower))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from diptych.studies.evidence import LOW, Evidence
-from diptych.studies.formulas import LEVEL, Finding, Formula, Status
+from diptych.studies.evidence import LEVEL, LOW, Evidence, Finding, Formula, Status
 
 _RECALLS = [f"{direction} R@{k}" for direction in ("i2t", "t2i") for k in (1, 5, 10)]
 _STEP = re.compile(r"(\d+)\]")  # ends a place of Figure 6.7

@@ -1,4 +1,4 @@
-"""Hendriksen et al. (2022): tables of every model that was evaluated, and charts, beside those of the chapter."""
+"""Hendriksen et al. (2022): tables of every model that was evaluated, and charts, with those of the chapter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def further(study: Study, evidence: Evidence) -> Further:
 
 
 def _bars(title: str, bars: Mapping[str, Mapping[str, Figure | None]], **axes: Any) -> list[Chart]:
-    """Return bars of what there is: series → label → figure; no chart of nothing."""
     labels = [label for label in next(iter(bars.values())) if any(of[label] for of in bars.values())]
     drawn = []
     for name, of in bars.items():
@@ -66,7 +65,6 @@ def _bars(title: str, bars: Mapping[str, Mapping[str, Figure | None]], **axes: A
 
 
 def _tables(evidence: Evidence, parts: Sequence[str]) -> list[Table]:
-    """Return parts of the tables of the evaluation that rows were read from; nothing where it is gone."""
     folder = next((one for folders in evidence.kept.values() for one in folders), None)
     if folder is None:
         return []  # numbers are printed ones

@@ -12,8 +12,7 @@ import numpy as np
 
 from diptych.core.chart import Chart, Series
 from diptych.studies.compare import Further
-from diptych.studies.evidence import Evidence, kept_in
-from diptych.studies.formulas import Finding, Formula
+from diptych.studies.evidence import Evidence, Finding, Formula, kept_in
 from diptych.studies.published import printed_evidence
 from diptych.studies.study import Study
 
@@ -105,7 +104,6 @@ def _listed(terms: Sequence[tuple[str, bool]]) -> str:
 
 
 def _decoded(address: str) -> Image:
-    """Return the image of a ``data:`` address."""
     from PIL import Image as pillow
 
     return pillow.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))

@@ -1,4 +1,4 @@
-"""What figure 2 of Bleeker, Yates and de Rijke (2022) shows while training goes on, as findings on trajectories."""
+"""Judge what figure 2 of Bleeker, Yates and de Rijke (2022) shows during training, as findings on trajectories."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from diptych.studies.evidence import Evidence, Figure, Trajectory
+from diptych.studies.evidence import Evidence, Figure, Finding, Formula, Trajectory
 from diptych.studies.figures import smoothed
-from diptych.studies.formulas import Finding, Formula
 
 _BOUNDED = {0.05: "ltd-eta-0.05", 0.1: "ltd-eta-0.1", 0.2: "ltd-constraint", 0.3: "ltd-eta-0.3"}  # by η
 _LOOK_BACK = 10  # steps: momentum 0.9 forgets in about ten
@@ -22,7 +21,6 @@ def rises_then_falls(evidence: Evidence) -> list[Finding]:
 
 
 def rises_again(evidence: Evidence) -> list[Finding]:
-    """Judge observation (2)."""
     return _of_each(evidence, _again)
 
 
@@ -65,7 +63,6 @@ def _ends(evidence: Evidence) -> Evidence:
 
 
 def _judged(evidence: Evidence, texts: Iterable[str]) -> list[Finding]:
-    """Decide formulas as the comparisons of one claim."""
     formulas = [Formula.parse(text) for text in texts]
     return [one.judge(evidence, len(formulas)) for one in formulas]
 

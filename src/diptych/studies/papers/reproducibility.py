@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from diptych.core.table import Cell, Table
 from diptych.studies.compare import Further
-from diptych.studies.evidence import HIGH, LOW, Evidence, Figure
-from diptych.studies.formulas import Formula
+from diptych.studies.evidence import HIGH, LOW, Evidence, Figure, Formula
 from diptych.studies.published import PublishedTable, document, printed_by, published_table
 from diptych.studies.study import Study
 
@@ -112,7 +111,6 @@ def _tree(found: Sources, shows: Mapping[str, str]) -> Table:
 
 
 def _held(pairs: Iterable[Sequence[Orders]], ways: Sequence[str]) -> Cell:
-    """Return in how many recalls of some directions the same model is ahead in both of each pair."""
     recalls = {name for name in _RECALLS if name[:3] in ways}
     same = [a[name].ahead == b[name].ahead for a, b in pairs for name in recalls & a.keys() & b.keys()]
     sign, colour = ("✓", "right") if all(same) else ("◐", "orange") if any(same) else ("✗", "wrong")

@@ -1,4 +1,4 @@
-"""A dual encoder adapted to another kind of data, from a few pairs of it."""
+"""Adapt a dual encoder to another kind of data, from a few pairs of it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from diptych.encoders.adapted import LinearlyAdapted, LinearMaps, check_adaptabl
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.training.adaptation.fit import AdaptationOptions, Fitted, Method, fit_linear
 
+# Of each image one caption, drawn too, or all it has.
 Captions = Literal["one", "all"]
-"""Of each picture one caption, drawn too, or all it has."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pictures with their captions, as rows of a collection.
+    """Images with their captions, as rows of a collection.
 
     Attributes:
-        images: (n,) int64 rows of pictures, each once.
+        images: (n,) int64 rows of images, each once.
         captions: (m,) int64 rows of captions.
-        caption_image: (m,) int64 place in ``images`` of each caption's picture.
+        caption_image: (m,) int64 place in ``images`` of each caption's image.
     """
 
     images: np.ndarray
@@ -37,20 +37,19 @@ class Pairs:
 
     @property
     def positives(self) -> np.ndarray:
-        """(n, m) boolean: who describes whom."""
-        positives: np.ndarray = np.arange(len(self.images))[:, None] == self.caption_image[None]
-        return positives
+        """Return (n, m) boolean: which caption describes which image."""
+        return np.asarray(np.arange(len(self.images))[:, None] == self.caption_image[None])
 
 
 def draw_pairs(collection: Collection, pairs: int, seed: int = 0, captions: Captions = "one") -> Pairs:
-    """Draw pictures that have captions; those of fewer pairs of the same seed are among those of more."""
+    """Draw images that have captions; those of fewer pairs of the same seed are among those of more."""
     if captions not in ("one", "all"):
-        raise UsageError(f"captions {captions!r}", "'one' or 'all' of each picture's")
+        raise UsageError(f"captions {captions!r}", "'one' or 'all' of each image's")
     collection.require_captions("adaptation")
     able = np.flatnonzero(collection.captions_per_image > 0)
     if not 0 <= pairs <= len(able):
         raise UsageError(
-            f"{pairs:,} pairs of {collection.name}, which has {len(able):,} pictures with captions to draw from",
+            f"{pairs:,} pairs of {collection.name}, which has {len(able):,} images with captions to draw from",
             f"ask for 0 to {len(able):,} pairs",
         )
     order = np.argsort(draw_uniform(seed, 0, able), kind="stable")
@@ -76,9 +75,9 @@ def adapt_linear(
     method: Method = "gaussian",
     strength: float | None = None,
 ) -> LinearlyAdapted:
-    """Learn a linear map per side from a few pictures and their captions.
+    """Learn a linear map per side from a few images and their captions.
 
-    The pairs are encoded once; learning takes seconds on a processor. With no pairs the encoder's rows
+    The pairs are encoded once; learning takes seconds on a CPU. With no pairs the encoder's rows
     are what they were, to the bit.
     """
     check_adaptable(encoder)
@@ -110,7 +109,7 @@ def adapt_linear(
 
 def _image_rows(encoder: DualEncoder, collection: Collection, rows: np.ndarray) -> np.ndarray:
     found = []
-    with task("embedding pictures", len(rows), "pictures") as bar:
+    with task("embedding images", len(rows), "images") as bar:
         for items in batched(read_ahead(collection.item, rows.tolist()), _BATCH):
             found.append(encoder.encode_images(items))
             bar.advance(len(items))
@@ -118,7 +117,6 @@ def _image_rows(encoder: DualEncoder, collection: Collection, rows: np.ndarray) 
 
 
 def _chosen(fitted: Fitted) -> dict[str, Any]:
-    """The strength, JSON-able, and how it came about."""
     return {
         "strength": None if fitted.strength == np.inf else fitted.strength,
         "held_out_losses": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -48,33 +48,27 @@ class AdaptationOptions(Options):
 # proportions of scores count. The best pull is taken when it beats the encoder as it is by two standard
 # errors; otherwise that stays as it is.
 #
-# No other data is looked at. Both rules were chosen on validation splits (``docs/results.md``): plain
+# No other data is looked at. Both rules were chosen on validation splits (``benchmarks/results.md``): plain
 # cross-validation of 16 to 64 pairs cost an encoder that knew them already up to 60 points of recall sum.
 
+# From so many pairs on they are cross-validated; and so many held-out ones are enough.
 MANY = 128
-"""From so many pairs on they are cross-validated; and so many held-out ones are enough."""
 
 _FOLDS = 5
 _STANDARD_ERRORS = 2.0
 _TEMPERATURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
 
-class Learner(Protocol):
-    """What has looked at some pairs and can give maps for any strength of the pull."""
-
-    def maps(self, strength: float) -> LinearMaps:
-        """The maps."""
-
-
-MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Learner]
+# From pairs to what gives the maps of any strength: ``maps(strength)``.
+MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
-    """The share of queries that find something else first, the mean of both directions."""
+    """Return the share of queries that find something else first, the mean of both directions."""
     shares = []
-    for asked, relevant in ((scores, positives), (scores.T, positives.T)):
-        best = np.where(relevant, asked, -np.inf).max(axis=1)
-        other = np.where(relevant, -np.inf, asked).max(axis=1)
+    for queries, relevant in ((scores, positives), (scores.T, positives.T)):
+        best = np.where(relevant, queries, -np.inf).max(axis=1)
+        other = np.where(relevant, -np.inf, queries).max(axis=1)
         shares.append(float((other >= best).mean()))
     return sum(shares) / 2
 
@@ -87,7 +81,7 @@ def select_strength(
     strengths: Sequence[float],
     usual: float,
 ) -> tuple[float, dict[float, float]]:
-    """Return a strength chosen by the pairs alone, and the losses that spoke for it; both as of :class:`Fitted`."""
+    """Return a strength chosen only by the pairs, and the losses it was chosen by; both as of :class:`Fitted`."""
     if len(images) < MANY:
         confused = confused_share(images @ texts.T, positives)
         return (usual / confused**2 if confused else np.inf), {}
@@ -106,7 +100,6 @@ def _held_out(
     learner: MakeLearner,
     strengths: Sequence[float],
 ) -> dict[float, np.ndarray]:
-    """The loss of each held-out picture by each strength, and under infinity by the encoder as it is."""
     losses: dict[float, list[np.ndarray]] = {strength: [] for strength in (np.inf, *strengths)}
     enough = min(_FOLDS, math.ceil(MANY * _FOLDS / len(images)))
     for fold in track(range(enough), "choosing the pull", unit="folds"):
@@ -122,13 +115,11 @@ def _held_out(
 
 
 def _at_best_temperature(losses: list[np.ndarray]) -> np.ndarray:
-    """(images,) of one temperature for all folds."""
     together = np.concatenate(losses, axis=1)
     return np.asarray(together[together.mean(axis=1).argmin()])
 
 
 def _losses(scores: np.ndarray, positives: np.ndarray) -> np.ndarray:
-    """(temperatures, images) InfoNCE of each image, the mean of it and its texts as queries."""
     weights = torch.from_numpy(positives / positives.sum(axis=1, keepdims=True))
     relevant = torch.from_numpy(positives)
     found = []
@@ -146,7 +137,7 @@ _METHODS: dict[Method, tuple[MakeLearner, tuple[float, ...], float]] = {
 
 
 class Fitted(NamedTuple):
-    """What was learned from pairs.
+    """Hold what was learned from pairs.
 
     Attributes:
         strength: of the pull towards the encoder as it is; infinite where it won and the maps change nothing.
@@ -191,15 +182,15 @@ def _checked(
     if not fits or shapes[2] != (shapes[0][0], shapes[1][0]) or not shapes[0][1]:
         raise DataError(
             f"rows of shapes {shapes[0]} and {shapes[1]} with positives of shape {shapes[2]}",
-            "give (n, d) rows of pictures, (m, d) rows of texts and an (n, m) boolean matrix",
+            "give (n, d) rows of images, (m, d) rows of texts and an (n, m) boolean matrix",
         )
     positives = np.asarray(positives)
     if positives.dtype != np.bool_:
         raise DataError(f"positives are {positives.dtype}", "give a boolean matrix")
-    for side, axis in (("picture", 1), ("text", 0)):
-        alone = np.flatnonzero(~positives.any(axis=axis))
-        if len(alone):
-            raise DataError(f"{side} {alone[0]} has no positive", "leave it out")
+    for side, axis in (("image", 1), ("text", 0)):
+        unmatched = np.flatnonzero(~positives.any(axis=axis))
+        if len(unmatched):
+            raise DataError(f"{side} {unmatched[0]} has no positive", "leave it out")
     sides = ((image_rows, "image"), (text_rows, "text"))
     images, texts = (unit_rows(rows, kind, range(len(rows))).astype(np.float64) for rows, kind in sides)
     return images, texts, positives

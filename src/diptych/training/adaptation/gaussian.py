@@ -1,7 +1,7 @@
-"""Maps in closed form: rows of a picture and of its text as jointly normal, with a prior for the encoder.
+"""Maps in closed form: rows of an image and of its text as jointly normal, with a prior for the encoder.
 
 The scores of two rows that are jointly normal with means μ and covariances C are, up to what depends on
-one row alone and on how strongly it is correlated, (x − μ_x)ᵀ C_xx⁻¹ C_xy C_yy⁻¹ (y − μ_y): canonical
+only one row and on how strongly it is correlated, (x − μ_x)ᵀ C_xx⁻¹ C_xy C_yy⁻¹ (y − μ_y): canonical
 correlation analysis with its components weighted by their correlations. Maps of the two sides that give
 these scores are::
 
@@ -10,7 +10,7 @@ these scores are::
 
 The covariances are means of those of the n pairs and of a prior that counts as κ pairs, under which every
 direction has the same variance s and is correlated by ρ with the same direction of the other side, and
-with no other: C = (n S + κ C₀) / (n + κ). By the prior alone A_x and A_y are multiples of the identity,
+with no other: C = (n S + κ C₀) / (n + κ). By the prior only A_x and A_y are multiples of the identity,
 and the scores are the encoder's own cosines. The means are drawn towards 0 as if by κ / 100 pairs, for they
 are known sooner: most of what they take away is what all rows of a side have in common.
 
@@ -28,15 +28,15 @@ from diptych.core.errors import DataError
 from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.training.adaptation.span import Span
 
+# What κ is chosen from, the strongest pull first.
 STRENGTHS = (16384.0, 4096.0, 1024.0, 256.0, 64.0)
-"""What κ is chosen from, the strongest pull first."""
 
+# κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits.
 USUAL_STRENGTH = 1024.0
-"""κ of few pairs that the encoder confuses all; near the best for 4 to 64 pairs on validation splits."""
 
 _CORRELATION = 0.5
+# How many pairs the prior of the means is worth, as a share of κ.
 _MEAN_SHARE = 0.01
-"""How many pairs the prior of the means is worth, as a share of κ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +56,13 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class GaussianMoments:
-    """What maps of any strength are made of.
+    """Moments of the pairs, from which maps of any strength are computed.
 
     Attributes:
-        count: n, how many pictures.
+        count: n, how many images.
         span: of the rows.
         image, text: of each side.
-        both: (q, q) mean of the outer products of a picture's row and its texts' mean row.
+        both: (q, q) mean of the outer products of an image's row and its texts' mean row.
     """
 
     count: int
@@ -73,9 +73,9 @@ class GaussianMoments:
 
     @classmethod
     def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
-        """Those of (n, d) and (m, d) float64 rows; each picture counts once, however many texts it has."""
+        """Compute the moments of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
         if not images.any() and not texts.any():
-            raise DataError("every row is zero", "the encoder knows nothing of these pictures and texts")
+            raise DataError("every row is zero", "the encoder knows nothing of these images and texts")
         count = len(images)
         weights = positives / positives.sum(axis=1, keepdims=True) / count
         span = Span.of(images, texts)
@@ -88,7 +88,6 @@ class GaussianMoments:
         return cls(count, span, image, text, x.T @ weights @ y)
 
     def maps(self, strength: float) -> LinearMaps:
-        """The maps by a prior that counts as ``strength`` pairs."""
         known = self.count / (self.count + _MEAN_SHARE * strength)
         # Covariances around a share of the mean: E[(x - km)(y - km')'] = E[xy'] - (2k - k^2) mm'.
         common = 2 * known - known**2
@@ -106,7 +105,7 @@ class GaussianMoments:
         left_root, right_root = _root(share * image + prior), _root(share * text + prior)
         together = share * both + _CORRELATION * prior
         left, correlations, right = np.linalg.svd(left_root @ together @ right_root)
-        # By the prior alone the maps are the identity with this factor.
+        # By the prior only the maps are the identity with this factor.
         half = np.sqrt(correlations * variance / _CORRELATION)
         outside = (1 - share) ** -0.5
         return LinearMaps(
@@ -120,7 +119,5 @@ class GaussianMoments:
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """C^-½ of a symmetric positive definite matrix."""
     values, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = (vectors / np.sqrt(values)) @ vectors.T
-    return root
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Directions in which the rows extend less than this share of their longest are rounding errors.
 _RANK = 1e-9
-"""Directions in which the rows extend less than this share of their longest are rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Span:
 
     @classmethod
     def of(cls, *rows: np.ndarray) -> Span:
-        """The span of all ``rows``, (n, d) each; of the whole space when there are d or more."""
+        """Return the span of all ``rows``, (n, d) each; of the whole space when there are d or more."""
         stacked = np.concatenate(rows)
         width = stacked.shape[1]
         if len(stacked) >= width:
@@ -35,18 +35,15 @@ class Span:
 
     @property
     def is_everything(self) -> bool:
-        """Whether it is the whole space."""
         width, dimensions = self.basis.shape
         return bool(width == dimensions)
 
     def coordinates(self, rows: np.ndarray) -> np.ndarray:
-        """(n, d) → (n, q)."""
         return rows if self.is_everything else rows @ self.basis
 
     def whole(self, inside: np.ndarray, outside: float) -> np.ndarray:
-        """(d, d): the (q, q) matrix ``inside`` the span, ``outside`` times the identity beyond it."""
+        """Return (d, d): the (q, q) matrix ``inside`` the span, ``outside`` times the identity beyond it."""
         if self.is_everything:
             return inside
         within = self.basis @ (inside - outside * np.eye(len(inside))) @ self.basis.T
-        found: np.ndarray = within + outside * np.eye(len(self.basis))
-        return found
+        return np.asarray(within + outside * np.eye(len(self.basis)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from feature_tables import small_features
+from refusals import refused
 from sklearn import metrics
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -17,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from diptych.commerce.logs import Cleaning
 from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
 from diptych.commerce.purchase_intent.evaluation.cross_validation import (
     REPEATS,
@@ -29,8 +31,14 @@ from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import fit_model
-from diptych.commerce.purchase_intent.options import EvaluateOptions
+from diptych.commerce.purchase_intent.options import (
+    EvaluateOptions,
+    FeatureOptions,
+    SessionOptions,
+    TrainOptions,
+)
 from diptych.core.errors import DataError, DiptychError, StorageError, UnknownNameError, UsageError
+from diptych.core.options import Options
 
 SMALL: dict[str, Any] = {"models": ["logistic-regression"], "settings": ["anonymous"], "sets": ["extended"]}
 SMALL |= {"steps": [5], "folds": 2, "importance": False, "samples": 0}
@@ -122,36 +130,27 @@ def test_gains_are_differences_of_cells(evaluation: Evaluation) -> None:
         evaluation.predictions("anonymous", "extended", 3, "logistic-regression")
 
 
-def test_two_processes_give_the_same_bytes(
+def test_processes_splits_and_no_inner_part(
     features: FeatureTable, evaluation: Evaluation, tmp_path: Path
 ) -> None:
-    evaluate(features, tmp_path / "grid", **{**GRID, "steps": [5]}, jobs=2)
+    evaluate(features, tmp_path / "grid", **{**GRID, "steps": [5], "sets": ["extended"]}, jobs=2)
     for file in (tmp_path / "grid" / "units").iterdir():
         assert file.read_bytes() == (evaluation.folder / "units" / file.name).read_bytes()
-
-
-def test_without_inner_part_and_weights(features: FeatureTable, tmp_path: Path) -> None:
     found = evaluate(features, tmp_path / "plain", **{**SMALL, "models": ["svm", "k-nearest"]}, inner=False)
     svm, nearest = (cell_of(found, "anonymous", "extended", 5, name) for name in ("svm", "k-nearest"))
     for name in ("best_f1", "threshold", "brier_calibrated", "reliability_calibrated"):
         assert svm[name] is nearest[name] is None
     assert svm["brier"] is svm["reliability"] is None  # decisions are no probabilities
     pooled = found.predictions("anonymous", "extended", 5, "svm")
-    expected = metrics.f1_score(features.labels[pooled["row"]], pooled["score"] >= 0)
-    assert svm["f1"] == pytest.approx(expected)
+    assert svm["f1"] == pytest.approx(metrics.f1_score(features.labels[pooled["row"]], pooled["score"] >= 0))
     assert any(note.startswith("KNN: ") and "no weights for classes" in note for note in found.notes)
-
-
-def test_time_and_grouped_splits(features: FeatureTable, tmp_path: Path) -> None:
     time = evaluate(features, tmp_path / "time", **{**SMALL, "split": "time", "folds": None})
     assert time.protocol.options["folds"] == 1
     tested = time.predictions("anonymous", "extended", 5, "logistic-regression")["row"]
     assert features.start_us[tested].min() >= features.start_us.min() + 0.74 * np.ptp(features.start_us)
-    for split, shares in (("grouped", False), ("random", True)):
-        found = evaluate(features, tmp_path / split, **{**SMALL, "split": split})
-        assert (
-            any("; 0.0% of test sessions are of persons with" in note for note in found.notes) is not shares
-        )
+    for split, is_shared in (("grouped", False), ("random", True)):
+        notes = evaluate(features, tmp_path / split, **{**SMALL, "split": split}).notes
+        assert any("; 0.0% of test sessions are of persons with" in note for note in notes) is not is_shared
 
 
 def relabelled(features: FeatureTable, labels: np.ndarray) -> FeatureTable:
@@ -175,18 +174,35 @@ def test_what_cannot_be_evaluated(features: FeatureTable, tmp_path: Path) -> Non
     ):
         with pytest.raises(error, match=match):
             evaluate(table, out, **{**SMALL, **changed})
-
-
-def test_a_step_without_purchases_is_left_out_and_said(features: FeatureTable, tmp_path: Path) -> None:
     # All purchases come after six pages: at step 5 no session that ends in one is left.
     before = np.where(features.labels, 6.0, np.inf)
     early = replace(features, view=replace(features.view, pages_before_purchase=before))
     found = evaluate(early, tmp_path / "early", **{**SMALL, "steps": [4, 5]})
     assert [cell["step"] for cell in found.cells] == [4]
-    (left,) = found.left_out
-    assert (left["setting"], left["step"], left["reason"][:17]) == ("anonymous", 5, "0 purchases among")
+    assert found.left_out[0]["reason"].startswith("0 purchases among")
     with pytest.raises(DataError, match="nothing can be evaluated: anonymous, step 5: 0 purchases among"):
         evaluate(early, tmp_path / "late", **SMALL)
+
+
+def test_options_that_cannot_be() -> None:
+    wrong: list[tuple[type[Options], dict[str, Any], str]] = [
+        (Cleaning, {"countries": ["NL", " Holland"]}, "'HOLLAND' is no name"),
+        (Cleaning, {"devices": [" ,"]}, "devices: '' is no name"),
+        (EvaluateOptions, {"sample": 9}, "did you mean 'samples'"),
+        (FeatureOptions, {"also": ("hour",)}, "unknown feature 'hour'"),
+        (SessionOptions, {"by": "household"}, "'client', 'visitor' or 'given'"),
+        (SessionOptions, {"gap_minutes": float("nan")}, "gap_minutes"),
+        (TrainOptions, {"missed_cost": 0}, "greater than 0"),
+    ]
+    for kind, values, message in wrong:
+        refused(UsageError, message, kind.read, values, kind.__name__)
+        assert kind.read({}, kind.__name__) == kind()
+    found = Cleaning(countries=("nl,BE", "de"), devices=("PC, tv",), most_events=0)
+    assert (found.countries, found.devices, found.most_events) == (("BE", "DE", "NL"), ("pc", "tv"), 0)
+    assert EvaluateOptions(models=["svm,k-nearest", "random-forest"]).models[1:] == [
+        "k-nearest",
+        "random-forest",
+    ]  # type: ignore[index]
 
 
 def test_an_evaluation_is_not_finished_before_its_page_is_there(
@@ -215,8 +231,12 @@ def two_columns_of_one_feature(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([random.normal(size=300), channel, channel, np.zeros(300)], axis=1), y
 
 
-@pytest.mark.parametrize("name", ["random-forest-small", "logistic-regression"])
-def test_columns_of_a_feature_go_together(name: str) -> None:
+def test_columns_of_a_feature_go_together() -> None:
+    for name in ("random-forest-small", "logistic-regression"):
+        check_importance(name)
+
+
+def check_importance(name: str) -> None:
     chosen = [FEATURES.get(one) for one in ("dwell-mean", "channel", "week-day")]
     owners = ("dwell-mean", "channel", "channel", "week-day")
     fitted: Any = SimpleNamespace(features=chosen, owners=owners)

@@ -15,7 +15,6 @@ from feature_tables import small_features
 from intent_logs import random_events
 
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
-from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.features import (
     FEATURES,
     FeatureOptions,
@@ -35,26 +34,16 @@ def tables_of(folder: Path, events: list[dict[str, Any]], buckets: int = 1) -> S
     return sessionise(write_log(folder / "log", events, buckets))
 
 
-def page(t: float, page_type: str | None, client: str = "c", **said: Any) -> dict[str, Any]:
-    return {"t": t, "page_type": page_type, "client_id": client, **said}
-
-
-def visit(client: str, start: float = 0, n: int = 12, **said: Any) -> list[dict[str, Any]]:
-    return [page(start + 10 * number, "home", client, **said) for number in range(n)]
-
-
 SEQUENCES = {"page-sequence-score": "page_types", "device-sequence-score": "device_sequence"}
 WORDS = {"channel": "channel", "device": "device", "previous-device": "previous_device"}
 Made = tuple[FeatureTable, list[Session]]
 
 
-@pytest.fixture(scope="module", params=[(0, 1), (1, 3)])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    seed, buckets = request.param
-    folder, events = tmp_path_factory.mktemp("made"), random_events(seed)
-    table = make_features(
-        tables_of(folder, events, buckets), folder=folder / "features", options=FeatureOptions(also=ALSO)
-    )
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder, events = tmp_path_factory.mktemp("made"), random_events(1)
+    tables, options = tables_of(folder, events, buckets=3), FeatureOptions(also=ALSO)
+    table = make_features(tables, folder=folder / "features", options=options)
     return table, sessions_of(canonical(events))
 
 
@@ -73,9 +62,8 @@ def test_every_feature_at_every_step(made: Made) -> None:
             checked = set()
             for name in set(matrix) & set(known[0]):
                 checked.add(name)
-                np.testing.assert_allclose(
-                    matrix[name], [one[name] for one in known], rtol=1e-9, err_msg=name
-                )
+                expected = [one[name] for one in known]
+                np.testing.assert_allclose(matrix[name], expected, rtol=1e-9, err_msg=name)
             for name, key in SEQUENCES.items():
                 if name in matrix:
                     checked.add(name)
@@ -114,11 +102,8 @@ def test_populations(made: Made) -> None:
     assert table.labels.tolist() == [one.bought is not None for one in long]
     assert table.start_us.tolist() == [one.start for one in long]
     assert table.end_us.tolist() == [one.end for one in long]
-    assert table.about["counts"] == {
-        "sessions": len(sessions),
-        "too_short": len(sessions) - len(long),
-        "population": len(long),
-    }
+    sizes = len(sessions), len(sessions) - len(long), len(long)
+    assert tuple(table.about["counts"].values()) == sizes
     persons = [one.visitor or one.events[0]["client_id"] for one in long]
     groups = dict(zip(persons, table.persons.tolist(), strict=True))
     assert table.persons.tolist() == [groups[one] for one in persons]
@@ -143,23 +128,18 @@ def test_populations(made: Made) -> None:
         assert rate.text == (f"{100 * sum(bought) / len(bought):.1f}" if bought else "–")
 
 
-def test_page_types_are_sorted_by_count_then_name(tmp_path: Path) -> None:
+def test_page_types_by_count_then_name_and_only_a_whole_table_replaces_another(tmp_path: Path) -> None:
     names = ["b", "a", "c", "c", "a", "b", None, "rare", "x", "x", "behind the last step", "behind"]
-    events = [page(number, name) for number, name in enumerate(names)]
-    events += [page(number, "of a short session", "d") for number in range(11)]
+    events: list[Any] = [{"t": t, "page_type": name} for t, name in enumerate(names)]
+    events += [{"t": t, "page_type": "of a short session", "client_id": "d"} for t in range(11)]
     tables = tables_of(tmp_path, events)
-    table = make_features(tables, folder=tmp_path / "all")
+    table = make_features(tables, folder=tmp_path / "features")
     assert table.about["vocabulary"] == ["a", "b", "c", "x", "rare", "unknown"]
     few = make_features(tables, folder=tmp_path / "few", options=FeatureOptions(types=2))
     assert few.about["vocabulary"] == ["a", "b"]
     assert few.view.page_types[0].tolist() == [one if one in ("a", "b") else "(other)" for one in names[:10]]
     fitted = fit_features(few.features("anonymous", "baseline", 10), few.at(np.array([0]), 10))
     assert fitted.learned[2].states == ("(other)", "a", "b")  # type: ignore[union-attr]
-
-
-def test_what_is_there_is_replaced_only_by_a_whole_table(tmp_path: Path) -> None:
-    tables = tables_of(tmp_path, visit("c"))
-    table = make_features(tables, folder=tmp_path / "features")
     pages = tables.files("pages")[0]
     pages.write_bytes(pages.read_bytes()[:50])
     with pytest.raises(DataError, match="cannot be read"):
@@ -186,16 +166,3 @@ def test_one_row_per_session_and_step_of_its_population(tmp_path: Path) -> None:
         assert [row["page_type"] for row in own] == names
         if setting == "anonymous":
             assert {row["sessions"] for row in own} == {row["device_before_1"] for row in own} == {None}
-
-
-def test_the_same_features_on_both_engines(tmp_path: Path, spark: Engine) -> None:
-    tables = sessionise(write_log(tmp_path / "log", random_events(7, sessions=20)))
-    options = FeatureOptions(types=2)
-    mine = make_features(tables, folder=tmp_path / "duckdb", options=options)
-    theirs = make_features(tables, folder=tmp_path / "spark", options=options, engine=spark)
-    assert (mine.view.columns["orders"] > 0).any()
-    assert mine.about == theirs.about
-    rows, others = (parquet.read_table(one.folder / "sessions.parquet") for one in (mine, theirs))
-    assert rows.schema.types == others.schema.types
-    assert rows.equals(others)
-    assert sorted(path.name for path in mine.folder.iterdir()) == ["features.json", "sessions.parquet"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,10 +46,7 @@ def test_streaming_changes_nothing(scorer: Scorer) -> None:
         assert stream.score() == whole
         assert score == (whole if event.get("action", "page") == "page" else None)
     assert (whole.setting, whole.step) == ("identified", 10)
-
-
-def test_a_bad_event_of_a_stream_can_be_left_out(scorer: Scorer) -> None:
-    first, second, third = pages(3)
+    first, second, third = pages(3)  # a bad event can be left out
     stream = scorer.stream({"device": "pc", "channel": "paid"})
     stream.add(first)
     for bad in ({"t": "soon"}, {"t": 5}, "page"):
@@ -84,31 +80,46 @@ def test_reasons_of_a_linear_model_are_coefficient_times_difference(scorer: Scor
     assert orders.startswith("number of orders: 1, typically 0; ")
 
 
-@pytest.mark.parametrize(
-    ("given", "step", "setting", "notes"),
-    [
+def test_which_model_answers_and_what_it_says(scorer: Scorer) -> None:
+    cases: Any = [
         (session(10), 10, "anonymous", []),
         (session(13), 10, "anonymous", ["pages opened: 13; the model of step 10 looks at the first 10"]),
         (session(2, visitor_id="v", history=HISTORY), 2, "identified", []),
         (session(2, history=HISTORY), 2, "anonymous", []),
-        (session(2, visitor_id="v"), 2, "identified", ["the history does not say: sessions, devices, orders"]),
-        (session(1, events=[*pages(1), {"t": START + 9, "action": "other", "visitor_id": "v"}]), 1, "anonymous",
-         []),
-        (session(1, device="fridge"), 1, "anonymous", ["not seen in training, counts as another: device 'fridge'"]),
+        (
+            session(2, visitor_id="v"),
+            2,
+            "identified",
+            ["the history does not say: sessions, devices, orders"],
+        ),
+        (
+            session(1, events=[*pages(1), {"t": START + 9, "action": "other", "visitor_id": "v"}]),
+            1,
+            "anonymous",
+            [],
+        ),
+        (
+            session(1, device="fridge"),
+            1,
+            "anonymous",
+            ["not seen in training, counts as another: device 'fridge'"],
+        ),
         (session(1, events=[{"t": START, "page_type": "moon"}]), 1, "anonymous", ["page types ['moon']"]),
         (session(0, events=[*pages(3)[::-1]]), 3, "anonymous", []),
-        (session(0, events=[{"t": 0, "page_type": "home"}, *pages(2)]), 2, "anonymous", ["begins a new session"]),
+        (
+            session(0, events=[{"t": 0, "page_type": "home"}, *pages(2)]),
+            2,
+            "anonymous",
+            ["begins a new session"],
+        ),
         (session(0, events=[{"t": START, "page_type": "home", "device": None}]), 1, "anonymous", []),
-    ],
-)  # fmt: skip
-def test_which_model_answers_and_what_it_says(
-    scorer: Scorer, given: Mapping[str, Any], step: int, setting: str, notes: list[str]
-) -> None:
-    score = scorer.score(given)
-    assert (score.step, score.setting) == (step, setting)
-    assert len(score.notes) == len(notes), score.notes
-    for said, expected in zip(score.notes, notes, strict=True):
-        assert expected in said
+    ]
+    for given, step, setting, notes in cases:
+        score = scorer.score(given)
+        assert (score.step, score.setting) == (step, setting)
+        assert len(score.notes) == len(notes), score.notes
+        for said, expected in zip(score.notes, notes, strict=True):
+            assert expected in said
 
 
 def test_after_a_purchase_there_is_nothing_left(scorer: Scorer) -> None:
@@ -200,7 +211,9 @@ def test_a_pipeline_gives_the_probabilities_without_the_scorer(
     scorer: Scorer, features: FeatureTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The example of the documentation as it stands."""
-    text = (Path(__file__).parents[4] / "docs" / "purchase-intent.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "explanation" / "purchase-intent.md").read_text(
+        encoding="utf-8"
+    )
     (code,) = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "skops" in one]
     (tmp_path / "scorer").symlink_to(scorer.folder)
     (tmp_path / "features").symlink_to(features.folder)

@@ -1,8 +1,9 @@
-"""A scorer is trained on three parts of the sessions, calibrated, measured, and kept whole."""
+"""A scorer is trained on parts of the sessions, calibrated, measured, kept whole; and drift of later sessions."""
 
 from __future__ import annotations
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,17 +14,18 @@ import pytest
 from feature_tables import small_features
 from hypothesis import given
 from hypothesis import strategies as st
-from uci_sessions import made_up_table
 
+from diptych.commerce.purchase_intent.drift import Drift, _compared, drift
 from diptych.commerce.purchase_intent.evaluation.fitting import fit_calibration, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
-from diptych.commerce.purchase_intent.features.make import make_whole_features
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
+    _begin,
     fit_rows,
+    fit_step,
     person_folds,
     score_table,
     slices_of,
@@ -103,12 +105,12 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize(("setting", "step"), [("anonymous", 0), ("identified", 5)])
 def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_part(
-    features: FeatureTable, scorer: Scorer, options: TrainOptions, setting: str, step: int
+    features: FeatureTable, scorer: Scorer, options: TrainOptions
 ) -> None:
     from sklearn.metrics import brier_score_loss, f1_score
 
+    setting, step = "identified", 5
     model, rows = scorer.model(setting, step), features.population(setting, step)
     view, bought = features.at(rows, step), features.labels[rows]
     fitted = fit_features(features.features(setting, "extended", step), view)
@@ -147,44 +149,33 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     assert measured["roc_auc_low"] < measured["roc_auc"] < measured["roc_auc_high"]
 
 
-def test_costs_give_a_second_threshold(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
-    costs = options.model_copy(update={"missed_cost": 9.0})
-    found = train(features, tmp_path / "s", options=costs, steps=[5], settings=["identified"])
-    plain = train(features, tmp_path / "t", options=options, steps=[5], settings=["identified"])
-    (cell,), (other,) = found.about["cells"], plain.about["cells"]
-    assert cell["threshold"] == other["threshold"]
-    assert other["cost_threshold"] is None
-    assert cell["cost_threshold"] < cell["threshold"]
-    assert cell["holdout"]["cost"] < cell["holdout"]["cost_without"]
-    score = found.score({"device": "pc", "channel": "paid", "visitor_id": "v", "events": [{"t": 0}] * 5})
-    assert score.worth_acting is (score.p >= cell["cost_threshold"])
-    assert f"(from {cell['cost_threshold']:.3f} on)" in score.line()
-    assert "of exact probabilities 0.100" in (found.folder / "model_card.md").read_text(encoding="utf-8")
-
-
 def test_stopped_it_resumes_and_ends_the_same(
     features: FeatureTable, tmp_path: Path, options: TrainOptions
 ) -> None:
-    whole = train(features, tmp_path / "whole", options=options, steps=[0, 4])
-    folder = tmp_path / "stopped"
+    how: dict[str, Any] = {"options": options, "steps": [0], "settings": ["anonymous", "identified"]}
+    whole, folder = train(features, tmp_path / "whole", **how), tmp_path / "stopped"
     done = folder / "units" / "anonymous-0" / "step_model.json"
-    with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 4 models are kept|every finished"):
-        train(features, folder, options=options, steps=[0, 4])
+    with stop_when(done.exists), pytest.raises(Interrupted, match="1 of 2 models are kept|every finished"):
+        train(features, folder, **how)
     with pytest.raises(StorageError, match="holds no scorer"):
         Scorer.open(folder)
     time = done.stat().st_mtime_ns
     (folder / "units" / ".identified-0.half.tmp").mkdir()  # what a kill leaves while a model is saved
-    again = train(features, folder, options=options, steps=[0, 4], jobs=2)
-    assert done.stat().st_mtime_ns == time
+    again = train(features, folder, **how)
     assert files_of(again.folder) == files_of(whole.folder)
-    assert train(features, folder, options=options, steps=[0, 4]) == again
+    assert train(features, folder, **how) == again
     assert done.stat().st_mtime_ns == time
+    # A process opens the table itself, and fits the same.
+    alone = fit_step(_begin(features.folder, options), ("identified", 0))
+    kept = folder / "units" / "identified-0"
+    of = json.loads((kept / "step_model.json").read_text())["of"]
+    assert files_of(alone.save(tmp_path / "alone", of=of)) == files_of(kept)
     with pytest.raises(MismatchError, match="holds other models: models .*asked for") as refused:
-        train(features, folder, options=options, steps=[0])
+        train(features, folder, **{**how, "steps": [0, 1]})
     assert len(refused.value.message) < 400
     (folder / "training.json").write_text("{")
     with pytest.raises(StorageError, match="training.json") as refused:  # it is not taken for none
-        train(features, folder, options=options, steps=[0, 4])
+        train(features, folder, **how)
     assert refused.value.fix == "give another folder, or remove this one"
 
 
@@ -197,18 +188,14 @@ def test_what_cannot_be_trained_is_noted(tmp_path: Path, options: TrainOptions) 
     assert all("before the last part: " in reason for reason in not_trained.values())
     with pytest.raises(DataError, match="nothing can be trained"):
         train(small_features(tmp_path / "tiny", n=30), tmp_path / "t", options=options)
-    assert not (tmp_path / "t").exists()
-
-
-def test_what_is_refused_training(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
-    published = replace(features, about={**features.about, "options": {"compat": "published"}})
+    published = replace(few, about={**few.about, "options": {"compat": "published"}})
     for table, asked, error, message in (
-        (features, {"options": TrainOptions(feature_set="all")}, UnknownNameError, "unknown feature set"),
-        (published, {"options": options}, UsageError, "look at what comes later"),
+        (few, TrainOptions(feature_set="all"), UnknownNameError, "unknown feature set"),
+        (published, options, UsageError, "look at what comes later"),
     ):
         with pytest.raises(error, match=message):
-            train(table, tmp_path / "s", **asked)
-    assert list(tmp_path.iterdir()) == []
+            train(table, tmp_path / "t", options=asked)
+    assert not (tmp_path / "t").exists()
 
 
 def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> None:
@@ -220,16 +207,25 @@ def test_no_person_is_in_the_folder(scorer: Scorer, features: FeatureTable) -> N
             assert not known & set(content.decode().replace(",", " ").split()), name
 
 
-def test_hostile_words_stay_words(features: FeatureTable, tmp_path: Path, options: TrainOptions) -> None:
-    about = {**features.about, "name": "a|b\n# <script>", "fingerprint": "other"}
-    found = train(
-        replace(features, about=about), tmp_path / "s", options=options, steps=[0], settings=["anonymous"]
-    )
+def test_costs_give_a_second_threshold_and_hostile_words_stay_words(
+    features: FeatureTable, scorer: Scorer, tmp_path: Path, options: TrainOptions
+) -> None:
+    table = replace(features, about={**features.about, "name": "a|b\n# <script>", "fingerprint": "other"})
+    costs = options.model_copy(update={"missed_cost": 9.0})
+    found = train(table, tmp_path / "s", options=costs, steps=[5], settings=["identified"])
+    (cell,), other = found.about["cells"], scorer.model("identified", 5)
+    assert (cell["threshold"], other.cost_threshold) == (other.threshold, None)
+    assert cell["cost_threshold"] < cell["threshold"]
+    assert cell["holdout"]["cost"] < cell["holdout"]["cost_without"]
+    score = found.score({"device": "pc", "channel": "paid", "visitor_id": "v", "events": [{"t": 0}] * 5})
+    assert score.worth_acting is (score.p >= cell["cost_threshold"])
+    assert f"(from {cell['cost_threshold']:.3f} on)" in score.line()
     card = (found.folder / "model_card.md").read_text(encoding="utf-8")
     assert "<script>" not in card.replace("\\<script\\>", "")
     assert card.splitlines()[0] == r"# Purchase intent: a\|b \# \<script\>"
     assert r"| features | a\|b \# \<script\>" in card
-    used = dict.fromkeys(one.label for one in found.model("anonymous", 0).features.features)
+    assert "of exact probabilities 0.100" in card
+    used = dict.fromkeys(one.label for one in found.model("identified", 5).features.features)
     assert [one["label"] for one in found.about["features"]] == [*used]  # in every process the same order
 
 
@@ -262,16 +258,51 @@ def test_a_later_table_and_its_own(features: FeatureTable, scorer: Scorer, tmp_p
     assert own["measures"] == scorer.model("anonymous", 0).about["holdout"]
 
 
-def test_whole_sessions(tmp_path: Path, options: TrainOptions) -> None:
-    features = make_whole_features(made_up_table(tmp_path / "uci.csv", 400), folder=tmp_path / "features")
-    found = train(features, tmp_path / "scorer", options=options)
-    assert (found.places, "no times" in found.about["divided"]) == ([("all", -1)], True)
-    card = (found.folder / "model_card.md").read_text(encoding="utf-8")
-    assert "left out: the column PageValues" in card
-    assert "| Month | at its start |" in card
-    assert "| ExitRates | when it is over |" in card
-    with pytest.raises(UsageError, match="this scorer is of whole sessions"):
-        found.score({"events": [{"t": 0}]})
-    other = make_whole_features(made_up_table(tmp_path / "other.csv", 200, seed=1), folder=tmp_path / "more")
-    about = score_table(found, other).about
-    assert about["cells"][0]["measures"]["roc_auc"] > 0.8
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
+    return small_features(tmp_path_factory.mktemp("later") / "later", n=1500, seed=5)
+
+
+def test_what_changed_is_found_and_nothing_else(features: FeatureTable, later: FeatureTable) -> None:
+    assert [row["change"] for row in drift(features, later).rows] == ["–"] * len(drift(features, later).rows)
+    channel = np.where(np.arange(len(later)) % 2, "radio", later.view.columns["channel"]).astype(object)
+    orders = later.view.columns["orders"] + 2
+    columns = {**later.view.columns, "channel": channel, "orders": orders}
+    found = drift(features, replace(later, view=replace(later.view, columns=columns)), step=5)
+    changed = {(row["setting"], row["what"]) for row in found.rows if row["change"] == "large"}
+    assert changed == {("anonymous", "channel"), ("identified", "channel"), ("identified", "orders")}
+    assert found.is_large
+    assert found.lines()[0].startswith(f"3 of {len(found.rows)} changed: anonymous channel")
+    rare = replace(later, view=replace(later.view, labels=later.labels & (np.arange(len(later)) % 2 == 0)))
+    assert {row["what"] for row in drift(features, rare).rows if row["p"] < 0.05} >= {"purchase"}
+
+
+def test_a_scorer_is_measured_as_everywhere(
+    features: FeatureTable, later: FeatureTable, scorer: Scorer, tmp_path: Path
+) -> None:
+    found = drift(features, later, scorer)
+    expected = score_table(scorer, later).about["cells"]
+    assert [cell["measures"] for cell in found.cells] == [cell["measures"] for cell in expected]
+    opened = Drift.open(found.save(tmp_path / "drift"))
+    assert (len(opened.tables()), opened.lines()) == (3, found.lines())
+    assert len(opened.charts()) == 4  # reliability at the first and the last step
+
+
+def test_the_index_by_hand() -> None:
+    old, new = np.repeat([0.0, 1.0], [60, 40])[:, None], np.repeat([0.0, np.nan], [30, 70])[:, None]
+    shares = (np.array([[0, 60, 40], [70, 30, 0]]) + 0.5) / 101.5
+    assert _compared(old, new)["psi"] == pytest.approx(
+        np.sum(np.diff(shares, axis=0) * np.diff(np.log(shares), axis=0))
+    )
+    assert _compared(old, old) == {"psi": 0.0, "p": 1.0}
+    random = np.random.default_rng(0)
+    before, after = random.normal(size=(2000, 1)), random.normal(1.0, size=(2000, 1))
+    assert _compared(before, random.normal(size=(2000, 1)))["psi"] < 0.03
+    # Of normal curves it is the squared distance.
+    assert _compared(before, after)["psi"] == pytest.approx(1.0, abs=0.3)
+
+
+def test_tables_that_were_made_otherwise_are_refused(features: FeatureTable, later: FeatureTable) -> None:
+    other = replace(later, about={**later.about, "kind": "whole"})
+    with pytest.raises(MismatchError, match="the old features have kind"):
+        drift(features, other)

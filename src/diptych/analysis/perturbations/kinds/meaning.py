@@ -1,4 +1,4 @@
-"""Another meaning, close by: attributes exchanged, what is said denied, another number of something."""
+"""Another meaning, close by: attributes exchanged, statements denied, another number of something."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class AttributeSwapOptions(NoOptions):
 def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
     """``a red star left of a blue heart`` → ``a blue star left of a red heart``.
 
-    Exchanged are attributes of one kind, a colour with a colour or a size with a size, of two different nouns:
-    before them, or, as colours do, behind them (``a man in red``). Not exchanged are those that would say what
-    was said, or leave a noun with one attribute twice.
+    Attributes of one kind, a colour with a colour or a size with a size, of two different nouns are exchanged:
+    before them, or, as colours do, behind them (``a man in red``). Exchanges that would repeat the caption, or leave
+    a noun with one attribute twice, are not made.
     """
     words, tags = caption.lower, phrases.mended_tags(caption)
     heads = _nouns_of(caption, tags)
@@ -61,7 +61,7 @@ def _swap(caption: Caption, draws: Draws, options: AttributeSwapOptions) -> str:
 
 
 def _nouns_of(caption: Caption, tags: Sequence[str]) -> list[int | None]:
-    """For every word the place of the noun that it stands before, or behind: ``a woman in red``."""
+    """Return for every word the place of the noun that it stands before, or behind: ``a woman in red``."""
     found: list[int | None] = [None] * len(tags)
     for place in range(len(tags) - 2, -1, -1):
         after = place + 1
@@ -113,7 +113,6 @@ def _negate(caption: Caption, draws: Draws, options: NoOptions) -> str:
 
 
 def _negated(verb: int, words: Sequence[str], tags: Sequence[str]) -> dict[Span, str] | None:
-    """What negates a verb; None for what is probably none."""
     word, after = words[verb], verb + 1
     if (
         word in phrases.BE
@@ -144,9 +143,9 @@ _MOST = 99
 def _change_number(caption: Caption, draws: Draws, options: NoOptions) -> str:
     """``two dogs`` → ``three dogs``, ``a dog is`` → ``two dogs are``, ``dogs`` → ``a dog``, with the verb that agrees.
 
-    One noun phrase is changed, drawn among those where the result is sure to be English. Passed over are subjects with
-    which more than one verb, a relative clause or a pronoun would have to agree, and phrases with ``the`` or a
-    possessive, for what can be counted cannot be told (``the snow``).
+    One noun phrase is changed, drawn among those where the result is sure to be English. Subjects with which more than
+    one verb, a relative clause or a pronoun would have to agree are skipped, and so are phrases with ``the`` or a
+    possessive, which may be of what cannot be counted (``the snow``).
     """
     sentence = _Sentence(caption)
     candidates = [
@@ -167,7 +166,7 @@ class _Sentence:
         self.verbs = phrases.finite_verbs(caption, self.tags)
 
     def changes(self, phrase: phrases.NounPhrase, *, first: bool) -> list[Change]:
-        """The ways to change the number of a phrase; none where no way is sure to be English."""
+        """Return the ways to change the number of a phrase; none where no way is sure to be English."""
         noun, at = self.words[phrase.head], phrase.determiner
         determiner = "" if at is None else self.words[at]
         if phrase.plural and at is not None and (others := _neighbours(determiner)):
@@ -203,12 +202,11 @@ class _Sentence:
         return [change | verb]
 
     def _is_possessive(self, place: int) -> bool:
-        """Whether an apostrophe follows, as in captions that are in tokens: ``the man 's``."""
         end = self.caption.words[place].end
         return self.caption.text[end : end + 3].lstrip()[:1] in ("'", "’")
 
     def _unsure(self, phrase: phrases.NounPhrase) -> bool:
-        """Whether a plural without an article may be a verb, or one would not do."""
+        """Return whether a plural without an article may be a verb, or cannot become a singular."""
         if any(tag.startswith("NN") for tag in self.tags[phrase.first : phrase.head]):
             return True
         if phrase.first == 0:
@@ -221,7 +219,7 @@ class _Sentence:
     def _verb(
         self, phrase: phrases.NounPhrase, agreeing: Callable[[str], str], forms: tuple[str, ...], first: bool
     ) -> Change | None:
-        """What becomes of the verb that agrees with a phrase; None where that is not sure."""
+        """Return the changed verb that agrees with a phrase; None where that is not sure."""
         cut = bisect_left(self.verbs, phrase.start)
         before, after = self.verbs[max(cut - 1, 0) : cut], self.verbs[cut : cut + 2]
         if before and self.words[before[0]] in phrases.BE and before[0] == phrase.start - 1:
@@ -250,7 +248,7 @@ class _Sentence:
 
 
 def _neighbours(number: str) -> list[str]:
-    """The numbers one below and one above, from two on, written as it is; none where it is no such number."""
+    """Return the numbers one below and one above, from two on, written as it is; none where it is no such number."""
     if number in phrases.NUMBERS:
         place = phrases.NUMBERS.index(number)
         return [*phrases.NUMBERS[max(place - 1, 0) : place], *phrases.NUMBERS[place + 1 : place + 2]]

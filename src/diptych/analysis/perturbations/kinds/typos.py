@@ -65,7 +65,7 @@ def in_case_of(letter: str, model: str) -> str:
 
 
 def drawn_apart(places: Sequence[tuple[int, T]], draws: Draws, most: int) -> list[T]:
-    """At most ``most`` of ``places``, each in another word: the first drawn among all, the next among the rest."""
+    """Draw at most ``most`` of ``places``, each in another word: the first among all, the next among the rest."""
     found: list[T] = []
     while places and len(found) < most:
         word, place = draws.choice(places)
@@ -107,7 +107,7 @@ def _kind(character: str) -> str:
 
 
 def key_of(letter: str) -> str:
-    """How :func:`neighbours` names a letter: in lower case, an accent of its own drawn in (``é``)."""
+    """Return the name of a letter in :func:`neighbours`: in lower case, an accent of its own drawn in (``é``)."""
     return unicodedata.normalize("NFC", letter).lower()
 
 
@@ -146,7 +146,7 @@ def _swap(caption: Caption, draws: Draws, options: Slips) -> str:
 
 
 def _swapped(first: Letter, second: Letter) -> str:
-    """Two letters in each other's place; nothing where they do not touch, or it would be the same."""
+    """Return two letters in each other's place; nothing where they do not touch, or it would be the same."""
     swapped = in_case_of(second.text, first.text) + in_case_of(first.text, second.text)
     return swapped if first.end == second.start and swapped != first.text + second.text else ""
 
@@ -213,7 +213,7 @@ def _change(caption: Caption, draws: Draws, options: LetterChange) -> str:
 
 
 class TypingErrors(NoOptions):
-    """How many errors, of which kinds and where.
+    """Number, kinds and places of typing errors.
 
     Of 168,000 people's typed characters 1.17 of 100 were wrong, of 1.65 substitutions, 0.80 omissions and 0.67
     insertions (Dhakal et al., CHI 2018, Table 3). Ours is the weight of transpositions, and that first letters, which
@@ -289,7 +289,7 @@ CONFUSIONS: Sequence[str] = WORDS["confusions"]
 
 
 class RecognitionErrors(NoOptions):
-    """How often characters are misread in print.
+    """Rate at which printed characters are misread.
 
     Shapes that lie close in common type, after Nagy, Nartker and Rice (Optical Character Recognition, 1999) and
     Kukich. One to two characters wrong of a hundred is good for newspapers (Holley, D-Lib Magazine 15(3/4), 2009).

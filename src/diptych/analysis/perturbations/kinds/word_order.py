@@ -5,7 +5,7 @@ evenly among those that change the text. Trigrams are of words, marks left out. 
 
 The published forms are ARO's ``TextShuffler`` (Yuksekgonul et al., When and Why Vision-Language Models Behave like
 Bags-of-Words, ICLR 2023), which may leave everything where it was; tokens, marks among them, are joined with blanks.
-Its global generators were never seeded, so published captions cannot be made again; here a caption's generators are
+Its global generators were never seeded, so published captions cannot be reproduced; here a caption's generators are
 begun with the seed. It took spaCy's tokens and tags (en_core_web_sm) for the two that look at parts of speech, what
 stands between blanks for all words, and NLTK's tokens for trigrams; in the place of spaCy's are words and marks, cut
 where spaCy cuts them, with the language's tags.
@@ -30,8 +30,8 @@ Groups = Callable[[int, Sequence[str]], list[Sequence[int]]]
 
 
 def _nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
-    wanted = (NOUN_TAGS, ADJECTIVE_TAGS)
-    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in wanted]
+    kinds = (NOUN_TAGS, ADJECTIVE_TAGS)
+    return [[place for place, tag in enumerate(tags) if tag in kind] for kind in kinds]
 
 
 def _all_but_nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
@@ -39,7 +39,7 @@ def _all_but_nouns_and_adjectives(count: int, tags: Sequence[str]) -> list[Seque
 
 
 def _trigrams(count: int, tags: Sequence[str]) -> list[Sequence[int]]:
-    """The places of each three words in turn; at the end, of those that are left."""
+    """Return the places of each three words in turn; at the end, of those that are left."""
     return [range(start, min(start + 3, count)) for start in range(0, count, 3)]
 
 

@@ -33,7 +33,7 @@ from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.core.version import __version__
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.paired import paired
@@ -83,7 +83,7 @@ class UnitResult(Artifact, kind="intent_unit"):
 
 
 @dataclass(frozen=True)
-class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
+class IntentProtocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE):
     """The grid of an evaluation, and how it is evaluated."""
 
     features: str  # fingerprint of the table
@@ -93,15 +93,14 @@ class Protocol(Artifact, kind="intent_evaluation", version=3, recreate=_EVALUATE
 
     @property
     def key(self) -> str:
-        """A short name of all of it."""
         return fingerprint(self.features, self.options, self.scikit_learn)
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
+class Evaluation(Tabular, Artifact, kind="results", version=4, recreate=_EVALUATE):
     """A finished evaluation: its folder, its protocol and its numbers."""
 
-    protocol: Protocol
+    protocol: IntentProtocol
     samples: int  # resamples of persons, of which intervals are
     cells: list[Row]  # per setting, set, step and model; NAME_gain: the extended set's less the baseline's
     importance: list[Row]  # one per setting, set, step and feature
@@ -121,15 +120,12 @@ class Evaluation(Artifact, kind="results", version=4, recreate=_EVALUATE):
         return UnitResult.open(job.path(Unit(setting, feature_set, step, model).key)).predictions
 
     def tables(self) -> list[Table]:
-        """Return all that was measured; what belongs to a page is folded."""
         return evaluation_tables(self)
 
     def lines(self) -> list[str]:
-        """Return what could not be evaluated, what a reader should know, and the protocol."""
         return [*left_out_lines(self.left_out), *self.notes, self.line()]
 
     def line(self) -> str:
-        """Return the protocol in one line, to be printed with every number."""
         how, line = self.protocol.options, self.protocol.about["features"]["line"]
         names = ("split", "folds", "balanced", "inner", "seed")
         line += "".join(f"; {name} {str(how[name]).lower()}" for name in names)
@@ -165,7 +161,7 @@ def evaluate(
         raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
-    job = Job(folder, Protocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
+    job = Job(folder, IntentProtocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
     parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
     grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
     table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
@@ -176,7 +172,7 @@ def evaluate(
         results.unlink(missing_ok=True)
         persons = Persons(features.persons, Bootstrap(given.samples, seed=given.seed))
         found = Evaluation(
-            Protocol.open(folder), given.samples, *_measured(job, features, grid, persons), left_out
+            IntentProtocol.open(folder), given.samples, *_measured(job, features, grid, persons), left_out
         )
     page(found)
     if not results.exists():
@@ -185,7 +181,6 @@ def evaluate(
 
 
 def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
-    """Prepare a process, which opens the table itself."""
     table = open_features(features) if isinstance(features, Path) else features
     return table, _folds(table, how), how
 
@@ -218,7 +213,6 @@ def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) 
 
 
 def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
-    """Return the folds of all sessions of a table; every population's are made of them."""
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
     return SPLITS.get(how.split).folds(features, how.folds or 1, how.seed)
@@ -246,7 +240,6 @@ def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) 
 
 
 def unit_result(given: Given, unit: Unit) -> UnitResult:
-    """Fit features and a model on the training part of every fold, and predict its test part."""
     features, folds, how = given
     foremost = min(map(MODELS.get, how.models or ()), key=lambda one: not one.has_impurity).name
     population, place = (
@@ -276,10 +269,7 @@ def unit_result(given: Given, unit: Unit) -> UnitResult:
 def _calibrated(
     place: Fitting, model: FittedModel, raw: np.ndarray, train: np.ndarray, how: EvaluateOptions
 ) -> tuple[np.ndarray | float, float, str]:
-    """Return probabilities, the threshold on them, and why there are none.
-
-    Both suit the scores that a model fitted without a part of the training sessions gives to that part.
-    """
+    """Return probabilities and their threshold, fitted on a held-back part of training; and why there are none."""
     split, labels = SPLITS.get(how.split), place.table.labels
     if not how.inner:
         return np.nan, np.nan, ""
@@ -326,7 +316,6 @@ def importance_of(
 def _measured(
     job: Job[UnitResult], table: FeatureTable, grid: Sequence[Unit], persons: Persons
 ) -> tuple[list[Row], list[Row]]:
-    """Return cells and importances."""
     measured, importance = {}, []
     for unit in track(grid, "measuring", len(grid), "models, settings and steps"):
         result = UnitResult.open(job.path(unit.key))
@@ -337,11 +326,7 @@ def _measured(
 
 
 def _cell(unit: Unit, result: UnitResult, labels: np.ndarray, persons: Persons) -> Measured:
-    """Measure all folds' test sessions together.
-
-    That is less biased than a mean over folds (Forman and Scholz, Apples-to-apples in cross-validation studies, SIGKDD
-    Explorations 2010).
-    """
+    """Measure all folds' test sessions together, less biased than a mean over folds (Forman, Scholz, 2010)."""
     model, found = MODELS.get(unit.model), result.predictions
     scores, labels, known = found["score"], labels[found["row"]], ~np.isnan(found["p"])
     predicted = {"f1": (scores >= model.threshold, labels)}
@@ -367,10 +352,7 @@ def _cell(unit: Unit, result: UnitResult, labels: np.ndarray, persons: Persons) 
 
 
 def _add_gains(measured: Mapping[Unit, Measured], labels: np.ndarray, persons: Persons) -> None:
-    """Add what the extended set has more than the baseline, on the same sessions and resamples of persons.
-
-    Of the calibrated Brier score, a mean over sessions, the difference is tested over persons, corrected for all tests.
-    """
+    """Add the extended set's gains over the baseline, by resamples of persons; of the Brier score tested, corrected."""
     tested: list[tuple[Row, np.ndarray, np.ndarray]] = []
     for unit, (cell, p, samples) in measured.items():
         base = unit._replace(set="baseline")

@@ -31,7 +31,6 @@ class Fitting:
     seed: int
 
     def fit(self, rows: np.ndarray) -> tuple[FittedFeatures, FittedModel]:
-        """Fit features and the model on some sessions."""
         view = self.table.at(rows, self.step)
         features = fit_features(self.table.features(self.setting, self.feature_set, self.step), view)
         X, y = features.matrix(view), self.table.labels[rows]
@@ -49,10 +48,7 @@ class Fitting:
 
 
 def log_odds(scores: np.ndarray, model: IntentModel) -> np.ndarray:
-    """Return what a calibration is fitted to: decisions as they are, probabilities as ln p / (1 − p).
-
-    With log-odds, weighing classes differently changes only the intercept.
-    """
+    """Return decisions as they are, probabilities as ln p / (1 − p), where class weights change only the intercept."""
     if model.output == "decision":
         return scores
     near = np.clip(scores, _NEAREST, 1 - _NEAREST)
@@ -101,10 +97,7 @@ def fit_platt(x: np.ndarray, labels: np.ndarray) -> Calibration:
 
 
 def fit_calibration(method: str, x: np.ndarray, labels: np.ndarray) -> tuple[Calibration, list[str]]:
-    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes.
-
-    Of steps nothing that was seen is certain.
-    """
+    """Fit a calibration to (n,) log-odds of sessions that their models were not fitted on; return it and notes."""
     found = fit_platt(x, labels)
     notes = ["the order of cross-fitted predictions is none, or the wrong one"] * (found.slope <= 0)
     if method == "isotonic" and min(labels.sum(), (~labels).sum()) < FEWEST_FOR_STEPS:

@@ -1,7 +1,4 @@
-"""Measures of predictions: one F1, average precision, ROC AUC and Brier score for evaluations, scorers and drift.
-
-``scores`` and ``labels`` are (n,). A measure that is not defined, e.g. where nothing was bought, is NaN.
-"""
+"""Measures of (n,) scores and labels, NaN where not defined: for evaluations, scorers and drift."""
 
 from __future__ import annotations
 
@@ -67,7 +64,6 @@ def best_threshold(scores: np.ndarray, labels: np.ndarray) -> float:
 
 
 def costs(acted: np.ndarray, labels: np.ndarray, false_alarm: float, missed: float) -> float:
-    """Return the mean cost of a session."""
     return float((false_alarm * (acted & ~labels) + missed * (~acted & labels)).mean())
 
 
@@ -117,10 +113,7 @@ def of_probabilities(p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[
 
 
 class Persons:
-    """The percentile bootstrap over persons, whose sessions are drawn together, with the same draws for all cells.
-
-    So the differences of two cells' resamples are resamples of the difference.
-    """
+    """The percentile bootstrap over persons, with the same draws for all cells: differences are resampled, too."""
 
     def __init__(self, persons: np.ndarray, how: Bootstrap) -> None:
         self.persons, self.how = persons, how  # (n,) of all sessions of the table

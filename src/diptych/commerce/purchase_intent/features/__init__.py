@@ -1,4 +1,4 @@
-"""What is known of a session after k pages: thesis Table 6.7."""
+"""Features of a session after k pages: thesis Table 6.7."""
 
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, Feature, FittedFeatures, fit_features
 from diptych.commerce.purchase_intent.features.make import make_features

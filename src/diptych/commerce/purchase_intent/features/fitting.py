@@ -7,7 +7,6 @@ Encoders learn from training sessions only, inside each fold; what they learn is
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import numpy as np
 from diptych.commerce.logs.schema import SECOND, read_columns
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 
 NOTHING = (
@@ -59,13 +59,11 @@ class SessionsView:
         return len(self.page_types)
 
     def take(self, rows: np.ndarray) -> SessionsView:
-        """Return some of the sessions, by number or by mask."""
         names = ("page_types", "page_times", "labels", "pages_before_purchase")
         taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
         return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
     def until(self, step: int) -> SessionsView:
-        """Return what is known once ``step`` pages are open."""
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
     def until_purchase(self) -> SessionsView:
@@ -84,7 +82,6 @@ def column(kind: str, n: int, values: Iterable[Any] | None = None) -> np.ndarray
 
 
 def text_array(values: Iterable[str]) -> np.ndarray:
-    """Return (n,) ``str`` objects."""
     return np.fromiter(values, dtype=object)
 
 
@@ -111,14 +108,13 @@ class OneHot:
         return cls(tuple(sorted(name for name, _ in counts.most_common(_MOST_CATEGORIES))))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
-        """Return (n, categories)."""
         hot: np.ndarray = _codes(texts, self.categories)[:, None] == np.arange(len(self.categories))
         return hot
 
 
 @dataclass(frozen=True)
 class SmoothedRate:
-    """How often training sessions of a category end in a purchase: scikit-learn's TargetEncoder.
+    """The rate at which training sessions of a category end in a purchase: scikit-learn's TargetEncoder.
 
     That is (buyers + m·p) / (sessions + m), with p the rate of all of them and m = 20 (ours; the thesis gives no
     formula). A category that was not among them has the rate p; no category has no rate.
@@ -139,7 +135,6 @@ class SmoothedRate:
         return cls(dict(rates), float(encoder.target_mean_))
 
     def encode(self, texts: np.ndarray) -> np.ndarray:
-        """Return (n, 1)."""
         rates = self.rates | {NOTHING: np.nan}
         return np.array([rates.get(text, self.overall) for text in texts.tolist()])[:, None]
 
@@ -218,11 +213,10 @@ class Feature:
 
     @property
     def group(self) -> Literal["session", "history"]:
-        """What it is of: the session itself, or the visitor."""
+        """Return its subject: the session itself, or the visitor."""
         return "history" if {*self.columns} & {*HISTORY_COLUMNS} else "session"
 
     def names(self, learned: Encoder | None) -> list[str]:
-        """Return the names of its columns."""
         parts = [f"={one}" for one in learned.categories] if isinstance(learned, OneHot) else self.parts
         return [self.name + part for part in parts]
 
@@ -234,10 +228,7 @@ def _devices(view: SessionsView) -> np.ndarray:
 
 
 def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n,) mean and standard deviation of the seconds from a page to the next, NaN of none.
-
-    Page i is left when page i + 1 opens, so after k pages k − 1 dwell times are known: none before the second page.
-    """
+    """Return (n,) mean and deviation of the seconds from a page to the next, k − 1 after k pages; NaN of none."""
     known = view.page_types[:, 1:] != NOTHING
     seconds = np.where(known, np.diff(view.page_times, axis=1), 0) / SECOND
     counts = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
@@ -278,7 +269,7 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "switch-probability": lambda view: (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2),
     "hour-cyclic": _hour_cyclic,
 }  # others are their column
-_DECLARED = tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8"))
+_DECLARED = read_toml(Path(__file__).with_name("features.toml"))
 for _name, _one in _DECLARED.items():
     _one |= {key: tuple(value) for key, value in _one.items() if isinstance(value, list)}
     _one |= {"values": _VALUES.get(_name) or _column(_one["columns"][0])}
@@ -309,7 +300,6 @@ class FittedFeatures:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """Return the declarations."""
         return tuple(
             FEATURES.get(name) if name in _DECLARED else column_feature(name, isinstance(learned, OneHot))
             for name, learned in zip(self.chosen, self.learned, strict=True)
@@ -317,13 +307,11 @@ class FittedFeatures:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all columns."""
         pairs = zip(self.features, self.learned, strict=True)
         return tuple(name for feature, learned in pairs for name in feature.names(learned))
 
     @cached_property
     def owners(self) -> tuple[str, ...]:
-        """Return the feature that each column belongs to."""
         pairs = zip(self.features, self.learned, strict=True)
         return tuple(feature.name for feature, learned in pairs for _ in feature.names(learned))
 
@@ -338,7 +326,6 @@ class FittedFeatures:
 
 
 def fit_features(features: Sequence[Feature], view: SessionsView) -> FittedFeatures:
-    """Fit features on training sessions."""
     labels, known = view.labels, view.until_purchase()
     if labels is None:
         raise UsageError("features are fitted on sessions whose outcome is known", "give a view with labels")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
@@ -39,7 +38,7 @@ from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_folder, atomic_path
 from diptych.core.fingerprint import fingerprint, fingerprint_file
-from diptych.core.reading import open_text
+from diptych.core.reading import open_text, read_toml
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -164,7 +163,7 @@ def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int
 
 # Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.
 
-_WHOLE = tomllib.loads(Path(__file__).with_name("whole.toml").read_text("utf-8"))
+_WHOLE = read_toml(Path(__file__).with_name("whole.toml"))
 SESSION_TABLES = {name: SimpleNamespace(**one) for name, one in _WHOLE.items()}
 
 
@@ -216,7 +215,6 @@ def make_whole_features(file: Path | str, *, folder: Path | str, keep_leaking: b
 
 
 def _read(file: Path, label: str, columns: Mapping[str, str], header: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the label and the columns."""
     pa, pcsv = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.csv"))
     types = {name: pa.string() if kind == "text" else pa.float64() for name, kind in columns.items()}
     how: dict[str, Any] = {"column_types": types | {label: pa.bool_()}, "include_columns": [label, *columns]}

@@ -36,7 +36,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 
 SESSIONS_FILE = "sessions.parquet"
 SETTINGS = ("anonymous", "identified")
@@ -53,6 +53,7 @@ SESSION |= dict.fromkeys(("pages_before_purchase", "pages_before_identified"), "
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable(
+    Tabular,
     Artifact,
     kind="features",
     version=2,
@@ -115,18 +116,15 @@ class FeatureTable(
 
     @property
     def labels(self) -> np.ndarray:
-        """Return (n,) bool, true where a session ends in a purchase."""
         assert self.view.labels is not None
         return self.view.labels
 
     @property
     def is_whole(self) -> bool:
-        """Return whether rows are whole sessions, without steps."""
         return bool(self.about["kind"] == "whole")
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Return the points of prediction: pages that are open, or only :data:`WHOLE_SESSION`."""
         return tuple(self.about["steps"])
 
     @property
@@ -218,7 +216,6 @@ class FeatureTable(
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
     def describe(self) -> str:
-        """Return one line."""
         rate = self.labels.mean() if len(self) else 0.0
         points = "whole sessions" if self.is_whole else f"{len(self.steps)} steps"
         return f"{self.about['name']}: {len(self):,} sessions, {points}, {rate:.1%} with a purchase"
@@ -254,7 +251,6 @@ class FeatureTable(
 
 
 def open_features(folder: Path | str) -> FeatureTable:
-    """Open a table of features, all of it in memory."""
     return FeatureTable.open(folder)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StrictBool, StringConstraints, model_validator
 
@@ -64,7 +64,7 @@ Count = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class _Given(Options):
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         coerce_numbers_to_str=True, str_strip_whitespace=True, val_temporal_unit="seconds"
     )
 
@@ -72,7 +72,7 @@ class _Given(Options):
 class Event(_Given):
     """One event; what else is in it is passed over, as it plays no part."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
     t: Time = Field(description=f"when: {_T}")
     action: Action | None = Field(None, description=f"one of {', '.join(ACTIONS)}; page, when not given")
     page_type: str | None = Field(None, description="in the words of the scorer's log")

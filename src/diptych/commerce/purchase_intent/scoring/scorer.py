@@ -77,7 +77,6 @@ class Score(Options):
     bought: bool = Field(False, description="whether something was bought already")
 
     def line(self) -> str:
-        """Return one line."""
         side, worth = "above" if self.likely else "below", "worth" if self.worth_acting else "not worth"
         lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
         line = (
@@ -112,28 +111,24 @@ class StepModel(Artifact, kind="step_model", version=2, recreate=_TRAIN, parts=[
 
     @property
     def cell(self) -> dict[str, Any]:
-        """What a scorer and tables of measures have of it."""
+        """Return what a scorer and tables of measures have of it."""
         names = ("setting", "step", "threshold", "cost_threshold", "base_rate")
         columns = {"weighting": self.model.weighting, "columns": self.features.names}
         return {name: getattr(self, name) for name in names} | columns | self.about
 
     def log_odds(self, matrix: np.ndarray) -> np.ndarray:
-        """Return (n,) of feature values, before calibration."""
         return log_odds(self.model.scores(matrix), self.model.model)
 
     def probabilities(self, view: SessionsView) -> np.ndarray:
-        """Return (n,) calibrated, of a view cut at the step."""
         return self.calibration.probabilities(self.log_odds(self.features.matrix(view)))
 
     def answer(self, p: float, **more: Any) -> Score:
-        """Return a score of this model."""
         least = self.cost_threshold
         numbers = {name: getattr(self, name) for name in ("setting", "step", "base_rate", "threshold")}
         acting = {"cost_threshold": least, "worth_acting": None if least is None else p >= least}
         return Score(p=p, lift=p / self.base_rate, likely=p >= self.threshold, **numbers, **acting, **more)
 
     def score(self, view: SessionsView, reasons: int, notes: Sequence[str] = ()) -> Score:
-        """Return the score of a view of one session."""
         row = self.features.matrix(view)[0]
         x, found = self.effects(row) if reasons else (self.log_odds(row[None]), {})
         foremost = sorted(found, key=lambda name: -abs(found[name]))[:reasons]
@@ -185,12 +180,10 @@ class Scorer(Artifact, kind="scorer", version=5, recreate=_TRAIN):
 
     @property
     def is_whole(self) -> bool:
-        """True of a scorer of whole sessions of a table, which scores none that still run."""
         return bool(self.about["kind"] == "whole")
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """Setting and step of every model there is."""
         return [(cell["setting"], cell["step"]) for cell in self.about["cells"]]
 
     def model(self, setting: str, step: int) -> StepModel:
@@ -201,7 +194,6 @@ class Scorer(Artifact, kind="scorer", version=5, recreate=_TRAIN):
         return models[setting, step]
 
     def score(self, session: Mapping[str, Any], *, reasons: int = 5) -> Score:
-        """Score one session as far as it has come."""
         return self.stream(session, reasons=reasons).score()
 
     def stream(self, known: Mapping[str, Any] | None = None, *, reasons: int = 5) -> SessionStream:
@@ -318,14 +310,12 @@ class Scorer(Artifact, kind="scorer", version=5, recreate=_TRAIN):
                 yield model, rows, np.concatenate([np.zeros(0), *found])
 
     def describe(self) -> str:
-        """Return one line."""
         about = self.about
         models = f"{about['options']['model']}, models: {len(self.places)}"
         return f"{about['name']}: {models}, {about['days']}, fitted on {about['parts']['all'][0]:,} sessions"
 
 
 def unit_key(setting: str, step: int) -> str:
-    """Return the name of a model's folder."""
     return f"{setting}-{step_text(step)}"
 
 

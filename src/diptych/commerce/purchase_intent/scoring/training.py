@@ -1,7 +1,4 @@
-"""Train a scorer and measure it: one model per setting and step, refitted on all sessions, calibrated by cross-fitting.
-
-Every finished model is kept in the folder; ``scorer.json`` names them when all are there.
-"""
+"""Train and measure a scorer: a model per setting and step, refitted on all sessions, calibrated by cross-fitting."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ from diptych.core.draws import Draws, draw_uniform
 from diptych.core.errors import DataError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
-from diptych.core.table import Table
+from diptych.core.table import Table, Tabular
 from diptych.metrics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -67,13 +64,11 @@ def measured_table(caption: str, cells: Sequence[Row], measures: str = "measures
 
 
 def scorer_table(about: Row) -> Table:
-    """Return what was measured when it was trained."""
     caption = "Measured on the last part, by models that were fitted without it"
     return measured_table(caption, about["cells"], "holdout")
 
 
 def measured_grid(about: Row, measures: str = "measures") -> Grid:
-    """Return measured cells as those of an evaluation."""
     options = about["options"]
     fixed = {"set": "all" if about["kind"] == "whole" else options["feature_set"], "model": options["model"]}
     found = [{**fixed, **cell, **cell[measures]} for cell in about["cells"] if cell[measures] is not None]
@@ -81,7 +76,6 @@ def measured_grid(about: Row, measures: str = "measures") -> Grid:
 
 
 def reasons_table(reasons: Sequence[Reason]) -> Table:
-    """Return what each feature does to the odds of a purchase."""
     rows = []
     for one in reasons:
         odds = f"× {math.exp(min(one.effect, 50.0)):.2g}"
@@ -91,7 +85,6 @@ def reasons_table(reasons: Sequence[Reason]) -> Table:
 
 
 def example_session(features: FeatureTable, places: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    """Return a session so far of six pages or as many as are looked at, made up of the words of a table."""
     view, pages = features.view, cycle(features.about["vocabulary"][:3] or [UNKNOWN])
     first = {name: mode(sorted(view.columns[name].tolist())) for name in ("device", "channel")}
     seconds = _SECONDS[: max(6, min(step for _, step in places))]
@@ -237,7 +230,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Training(Artifact, kind="training", recreate="diptych intent train FEATURES --out SCORER"):
-    """What the models in a scorer's folder are made of, and how."""
+    """Record what the models in a scorer's folder are made of, and how."""
 
     features: str  # fingerprint of the table
     models: list[str]
@@ -324,7 +317,11 @@ def _places(
 
 @dataclass(frozen=True, eq=False)
 class ScoredTable(
-    Artifact, kind="scores", recreate="diptych intent score SCORER TABLE --out SCORES", files=["scores"]
+    Tabular,
+    Artifact,
+    kind="scores",
+    recreate="diptych intent score SCORER TABLE --out SCORES",
+    files=["scores"],
 ):
     """Scores of all sessions of a table: ``scores.csv``, and here by which scorer and how good they are."""
 
@@ -332,7 +329,6 @@ class ScoredTable(
     scores: Sequence[tuple[StepModel, np.ndarray, np.ndarray, np.ndarray]] = ()  # model, sessions, p, labels
 
     def write_files(self, folder: Path) -> None:
-        """Write the scores, a row per session and step."""
         rows = (
             (session, model.setting, model.step, repr(one), int(one >= model.threshold), int(label))
             for model, sessions, p, labels in self.scores
@@ -341,17 +337,13 @@ class ScoredTable(
         files.write_csv(folder / SCORES, ("session_id", "setting", "step", "p", "likely", "bought"), rows)
 
     def tables(self) -> list[Table]:
-        """Return the measures."""
         scores = sum(cell["scored"] for cell in self.about["cells"])
         caption = f"{scores:,} scores, measured on {self.about['measured']}"
         return [measured_table(caption, self.about["cells"])]
 
 
 def score_table(scorer: Scorer, features: FeatureTable, given: EvaluateOptions | None = None) -> ScoredTable:
-    """Score every session of a table and measure the scores at the scorer's threshold.
-
-    Of the table that it was trained on, every session of which it has seen, measures are those of training.
-    """
+    """Score and measure every session of a table; of the own table measures are those of training."""
     given = given or EvaluateOptions()
     if given.models or given.sets or given.folds:
         raise UsageError("a scorer is measured as it is", "leave out --model, --set and --folds")

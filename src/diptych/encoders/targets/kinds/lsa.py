@@ -1,4 +1,4 @@
-"""Latent semantic analysis: targets learned from the training captions alone.
+"""Latent semantic analysis: targets learned only from the training captions.
 
 Bags of words, weighted by inverse document frequency and divided by their length, are projected on the leading right
 singular vectors of the training captions' matrix. A caption without a known word gets a row of zeros.
@@ -70,7 +70,7 @@ class LatentSemanticAnalysis(TargetModel):
         vectorizer = text.TfidfVectorizer(analyzer=read)
         matrix = vectorizer.fit_transform(captions)
         limit = min(matrix.shape) - 1
-        asked = width
+        requested = width
         if or_less:
             width = max(1, min(width, limit))
         if width > limit:
@@ -88,8 +88,8 @@ class LatentSemanticAnalysis(TargetModel):
         components = components * np.sign(components[largest, np.arange(rank)])
         explained = float(svd.explained_variance_ratio_[:rank].sum())
         settings: dict[str, Any] = {"captions": len(captions), "explained_variance": explained}
-        if rank < asked:
-            settings["asked_width"] = asked
+        if rank < requested:
+            settings["asked_width"] = requested
         if tokens != "captions":
             settings["tokens"] = tokens
         return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, settings)

@@ -1,0 +1,230 @@
+"""Encoders made of functions or modules that were written in Python: evaluated, indexed and trained like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from diptych.core.errors import MismatchError, UsageError
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
+from diptych.encoders.dual_encoder import CONFIG_FILE, TrainableEncoder, unit_rows
+from diptych.encoders.inputs import as_picture, check_texts, load_tensors, pick_device, save_tensors
+from diptych.encoders.tower import Batch, CaptionInputs, Endings
+from diptych.encoders.tower import unit_rows as unit_tensors
+
+_SENTENCES = ("a red square", "two dogs play in the snow")  # encoded for the fingerprint, with two images
+_SIDE = 64  # pixels of these images
+
+
+class _Captions(CaptionInputs):
+    """Captions that are tokenised a batch at a time."""
+
+    wordless = ("a tokenizer of your own knows no words", "leave caption_augmentation out")
+
+    def __init__(self, texts: Sequence[str], tokenize: Callable[[list[str]], Tensor]) -> None:
+        self._texts, self._tokenize = check_texts(texts), tokenize
+        self.lengths = np.ones(len(texts), dtype=np.int64)
+
+    def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
+        texts = [self._texts[row] for row in rows.tolist()]
+        if endings is not None:
+            texts = [f"{text} {ending}".strip() for text, ending in zip(texts, endings, strict=True)]
+        tokens = self._tokenize(texts)
+        return tokens, torch.ones(len(tokens), dtype=torch.int64)
+
+
+class _Images(nn.Module):
+    """The image side as a tower; ``backbone`` is empty: nothing is frozen by default."""
+
+    takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
+
+    def __init__(self, network: nn.Module, preprocess: Callable[[Any], Tensor]) -> None:
+        super().__init__()
+        self.network, self.backbone, self._preprocess = network, nn.Module(), preprocess
+
+    def prepare(self, item: Any, position: int | str) -> np.ndarray:
+        return np.asarray(self._preprocess(as_picture(item, position)))
+
+    def augmented(
+        self, item: Any, position: int, augmentation: Any, random: np.random.Generator
+    ) -> np.ndarray:
+        raise UsageError(
+            "augmentation with preprocessing of your own", "leave augmentation out: put it there"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {"preprocessing": "given in Python"}
+
+    def features(self, images: Tensor) -> Tensor:
+        rows: Tensor = self.network(images)
+        return rows
+
+    def project(self, features: Tensor) -> Tensor:
+        return unit_tensors(features)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.project(self.features(images))
+
+
+class _Texts(nn.Module):
+    """The caption side as a tower."""
+
+    def __init__(self, network: nn.Module, tokenize: Callable[[list[str]], Tensor]) -> None:
+        super().__init__()
+        self.network, self._tokenize = network, tokenize
+
+    def inputs(self, texts: Sequence[str]) -> _Captions:
+        return _Captions(texts, self._tokenize)
+
+    def describe(self) -> dict[str, Any]:
+        return {"tokenizer": "given in Python"}
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return unit_tensors(self.network(tokens))
+
+
+class _Towers:
+    def __init__(self, image: Any, text: Any) -> None:
+        self.image, self.text = image, text
+
+
+class WrappedEncoder(TrainableEncoder):
+    """See :meth:`diptych.encoders.dual_encoder.DualEncoder.wrap`."""
+
+    family: ClassVar[str] = "wrapped"
+
+    def __init__(
+        self,
+        image: Callable[[Any], Any],
+        text: Callable[[Any], Any],
+        preprocess: Callable[[Any], Tensor] | None = None,
+        tokenize: Callable[[list[str]], Tensor] | None = None,
+        *,
+        name: str = "wrapped",
+        device: str | None = None,
+    ) -> None:
+        self.name, self._functions = name, (image, text)
+        self._preprocess, self._tokenize = preprocess, tokenize
+        self.temperature: float | None = None
+        self.modules = [part for part in self._functions if isinstance(part, nn.Module)]
+        first = next((value for part in self.modules for value in part.parameters()), None)
+        self.to(pick_device(device) if device is not None or first is None else first.device)
+
+    @classmethod
+    def open(cls, source: str, *, device: str | None = None) -> WrappedEncoder:
+        """Refuse a folder of weights whose modules are not there."""
+        raise UsageError(
+            f"{source} holds the weights of modules that were given in Python, not the modules",
+            f"DualEncoder.wrap(image_module, text_module, …).load_weights({source!r})",
+        )
+
+    def to(self, device: torch.device) -> None:
+        self.device = device
+        for part in self.modules:
+            part.to(device)
+
+    @property
+    def prepares(self) -> bool:
+        return self._preprocess is not None
+
+    def prepared(self, item: Any, position: int | str) -> Any:
+        image = as_picture(item, position)
+        return image if self._preprocess is None else np.asarray(self._preprocess(image))
+
+    @torch.inference_mode()
+    def encode_prepared(
+        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
+    ) -> np.ndarray:
+        given: Any = list(prepared)
+        if self.prepares:
+            given = torch.from_numpy(np.stack(prepared)).to(self.device)
+        return self._rows(0, given, len(prepared), positions)
+
+    @torch.inference_mode()
+    def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
+        given = list(check_texts(texts))
+        rows = [
+            self._text_rows(given[start : start + batch_size], start)
+            for start in range(0, len(given), batch_size)
+        ]
+        return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
+
+    def _text_rows(self, texts: list[str], start: int) -> np.ndarray:
+        tokens: Any = texts if self._tokenize is None else self._tokenize(texts).to(self.device)
+        return self._rows(1, tokens, len(texts), range(start, start + len(texts)))
+
+    def _rows(self, side: int, given: Any, count: int, positions: Any) -> np.ndarray:
+        for part in self.modules:
+            part.eval()
+        rows = self._functions[side](given)
+        if isinstance(rows, Tensor):
+            rows = rows.float().cpu().numpy()
+        rows, kind = np.asarray(rows), ("image", "text")[side]
+        if rows.ndim != 2 or len(rows) != count:
+            raise MismatchError(
+                f"the {kind} function gives shape {rows.shape} for {count} {kind}s", "return (n, d) rows"
+            )
+        return unit_rows(rows, kind, positions)
+
+    @cached_property
+    def width(self) -> int:
+        return int(self.encode_texts(_SENTENCES[0]).shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Name it by what it gives for two images and two sentences: other weights or preprocessing give others."""
+        ramp = np.linspace(0, 255, _SIDE * _SIDE * 3).astype(np.uint8).reshape(_SIDE, _SIDE, 3)
+        rows = self.encode_images([ramp, 255 - ramp.swapaxes(0, 1)])
+        return fingerprint("wrapped", fingerprint_arrays({"i": rows, "t": self.encode_texts(_SENTENCES)}))
+
+    def _about(self) -> dict[str, Any]:
+        return {"normalisation": "unit length, eps 1e-12", "functions": "given in Python"}
+
+    @property
+    def towers(self) -> Any:
+        if len(self.modules) < 2 or self._preprocess is None or self._tokenize is None:
+            raise UsageError(
+                f"{self.name} cannot be trained: its functions are no modules with preprocess and tokenize",
+                "DualEncoder.wrap(image_module, text_module, preprocess=…, tokenize=…)",
+            )
+        return _Towers(_Images(self.modules[0], self._preprocess), _Texts(self.modules[1], self._tokenize))
+
+    @property
+    def scoring(self) -> Literal["cosine"]:
+        return "cosine"
+
+    @property
+    def learned_options(self) -> dict[str, float]:
+        return {} if self.temperature is None else {"temperature": self.temperature}
+
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> WrappedEncoder:
+        self.name, self.temperature = name, temperature
+        return self
+
+    def _tensors(self) -> dict[str, Tensor]:
+        sides = zip(("image", "text"), self.modules, strict=True)
+        return {f"{side}.{key}": value for side, part in sides for key, value in part.state_dict().items()}
+
+    def _write(self, folder: Path) -> None:
+        if len(self.modules) < 2:
+            raise UsageError(
+                f"{self.name} is made of functions, which cannot be saved", "keep its embeddings"
+            )
+        save_tensors(self._tensors(), folder / "model.safetensors")
+
+    def load_weights(self, folder: Path | str) -> WrappedEncoder:
+        """Load the weights of both modules from a folder that :meth:`save` or a training wrote; return itself."""
+        folder = Path(folder)
+        folder = folder if (folder / CONFIG_FILE).is_file() else folder / "best"
+        weights = load_tensors(folder / "model.safetensors", "give the folder of a run or of a saved encoder")
+        for side, part in zip(("image.", "text."), self.modules, strict=True):
+            part.load_state_dict(
+                {key.removeprefix(side): value for key, value in weights.items() if key.startswith(side)}
+            )
+        return self
