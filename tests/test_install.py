@@ -109,8 +109,8 @@ def test_the_wheel_holds_the_package_and_the_sdist_everything(built: tuple[Path,
     source = ROOT / "src"
     there = {path.relative_to(source).as_posix() for path in source.glob("diptych/**/*") if path.is_file()}
     assert packed == {name for name in there if "__pycache__" not in name}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    recipes = set(re.findall(r"diptych train (?:recipes/)?([a-z][a-z0-9-]*)", readme))
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md")]
+    recipes = set(re.findall(r"diptych train (?:recipes/)?([a-z][a-z0-9-]*)", "".join(texts)))
     assert len(recipes) >= 3
     assert {f"diptych/training/recipes/{name}.toml" for name in recipes} <= packed
     with tarfile.open(built[1]) as sdist:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from commands import RECIPE
 
-from diptych import read_collection
+from diptych.data import read_collection
 from diptych.data.scenes import make_scenes
 
 _RUN = """
