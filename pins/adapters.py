@@ -92,14 +92,14 @@ def evaluated(
     **options: Any,
 ) -> Any:
     """The result of evaluating embeddings."""
-    import diptych
+    from diptych.evaluation import evaluate
     from diptych.metrics import Relevance
     from diptych.metrics.bootstrap import Bootstrap
 
     if relevance is not None:
         options["relevance"] = Relevance(*relevance, "another model")
     bootstrap = Bootstrap(samples=samples, seed=0) if samples else None
-    return diptych.evaluate(images, texts, truth, list(measures), bootstrap=bootstrap, **options)
+    return evaluate(images, texts, truth, list(measures), bootstrap=bootstrap, **options)
 
 
 def evaluated_scores(scores: np.ndarray, truth: Any, measures: Sequence[str], **options: Any) -> Any:
@@ -113,7 +113,7 @@ def evaluated_sparse(
     images: csr_array, texts: csr_array, truth: Any, measures: Sequence[str], **options: Any
 ) -> Any:
     """The result of evaluating sparse rows."""
-    from diptych import evaluate
+    from diptych.evaluation import evaluate
 
     return evaluate(images, texts, truth, list(measures), **options)
 
@@ -208,7 +208,7 @@ def searched(
 
     ids = [f"item-{row}" for row in range(rows.shape[0])]
     if isinstance(rows, np.ndarray):
-        from diptych import Embeddings
+        from diptych.encoders.embeddings import Embeddings
 
         embeddings: Any = Embeddings(ids, rows, "encoder", "data", "image", {})
     else:
@@ -256,9 +256,9 @@ def epochs_of(run: Path) -> list[dict[str, Any]]:
 
 def encoded(model: Path, data: Path, split: str = "test") -> tuple[np.ndarray, np.ndarray]:
     """Image and caption embeddings of a split by a run's best encoder."""
-    from diptych import DualEncoder, read_collection
+    import diptych
 
-    encoder, collection = DualEncoder.load(model / "best"), read_collection(data).split(split)
+    encoder, collection = diptych.load(model / "best"), diptych.read(data, split)
     return np.asarray(encoder.encode_images(collection.images())), np.asarray(
         encoder.encode_texts(collection.captions)
     )
@@ -316,9 +316,9 @@ def sparse_rows_of(head: Path, split: str = "test") -> tuple[csr_array, csr_arra
 
 def found_in(index: Path, queries: Any, k: int) -> tuple[list[list[str]], np.ndarray]:
     """Ids and scores of the ``k`` best items of a stored index."""
-    import diptych
+    from diptych.index import open_index
 
-    hits = diptych.open_index(index).search(queries, k)
+    hits = open_index(index).search(queries, k)
     return [list(one) for one in hits.ids], np.asarray(hits.scores)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from commands import RECIPE
 
-from diptych.data import read_collection
+import diptych as dp
 from diptych.data.scenes import make_scenes
 
 _RUN = """
@@ -48,7 +48,7 @@ def test_every_kind_of_plug_in_is_used_by_name(tmp_path: Path) -> None:
     shutil.copy(here / "diptych_example.py", site)
 
     scenes = make_scenes(tmp_path / "scenes", 32, 8, 8, size=32, workers=1)
-    collection = read_collection(scenes)
+    collection = dp.read(scenes)
     lines = [
         f"{collection.image_ids[image]}|{collection.splits[image]}|{caption}"
         for image, caption in zip(collection.caption_image, collection.captions, strict=True)
