@@ -252,6 +252,6 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ("d", b"\xff\xfe"),
     ):
         (tmp_path / name).write_bytes(content)
-        message = "known: uci-shoppers" if name == "a" else ""
+        message = "known: uci-shoppers" if name == "a" else "."
         refused(DataError, message, make_whole_features, tmp_path / name, folder=tmp_path / "features")
     assert not (tmp_path / "features").exists()
