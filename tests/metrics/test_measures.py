@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,10 @@ def test_chance_in_closed_form() -> None:
     assert plain("meanr").chance(np.array([1]), 1_000) == 500.5
     assert plain("medr").chance(np.array([1]), 1_000) == 500
     assert plain("medr").chance(np.array([0, 0, 1]), 1_000) == 1001
+    relevant = [1, 1, 2, 5, 0, 1, 3]  # half of all first hits of all queries lie up to the median
+    missed = [[math.comb(30 - rank, n) / math.comb(30, n) for n in relevant] for rank in range(31)]
+    median = next(rank for rank, each in enumerate(missed) if np.mean(each) <= 0.5)
+    assert plain("medr").chance(np.array(relevant), 30) == median
     assert plain("R@1").chance(np.array([10_000, 1]), 20_000) == pytest.approx((0.5 + 1 / 20_000) / 2)
     assert plain("mAP").chance(np.array([20_000]), 20_000) == pytest.approx(1.0)
     harmonic = np.sum(1 / np.arange(1, 20_001))

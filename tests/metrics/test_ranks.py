@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ranking import ranks_from_rows, ranks_from_scores
 from refusals import refused
 from slow_ranking import exact_scores
 
+from diptych.core.context import report_to
 from diptych.core.errors import DataError, NumericalError, UsageError
 from diptych.metrics import DIRECTIONS, UNSCORED, Candidates, GroundTruth, Ranks, Reranked
 from diptych.metrics import ranks as module
@@ -183,6 +185,17 @@ def test_what_cannot_be_ranked() -> None:
             f"{n} images and {m} texts: there is nothing to",
         )
         refused(DataError, message, ranks_from_rows, np.ones((n, 2), "f"), np.ones((m, 2), "f"), empty)
+
+
+def test_progress_adds_up_to_all_scores() -> None:
+    seen: list[Any] = []
+    steps: list[int] = []
+    bar = SimpleNamespace(advance=lambda done=1, note="": steps.append(done))
+    bars: Any = SimpleNamespace(start=lambda *about: seen.append(about) or bar, finish=seen.append)
+    rows, truth = np.eye(10, dtype=np.float32), GroundTruth.from_caption_image(np.arange(10), 10)
+    with report_to(bars):
+        ranks_from_rows(rows, rows, truth, block=7, threads=2)
+    assert (seen[0][:3], seen[1], sum(steps), len(steps) > 2) == (("ranks", 100, "scores"), bar, 100, True)
 
 
 def test_threads_count_as_the_environment_says_and_lose_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -304,6 +304,11 @@ def test_mvn_wants_the_scores_of_its_anchors_modality() -> None:
     broken[1, 0] = torch.inf
     message = "image 1 and image 0 of the batch is inf"
     refused(NumericalError, message, mvn, scores, positives, Within(broken, within.texts))
+    # Images that share their only text are no negatives of each other.
+    shared = torch.tensor([[True, False], [True, False], [False, True]])
+    inside = torch.tensor([[1.0, 0.7, 0.2], [0.7, 1.0, 0.3], [0.2, 0.3, 1.0]], dtype=torch.float64)
+    scores = torch.tensor([[0.1, 0.5], [0.3, 0.2], [0.4, 0.9]], dtype=torch.float64)
+    assert MVN().per_query(scores, shared, inside)[0].item() == pytest.approx(softmax([0.1], [0.5, 0.2], 0.1))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from diptych.core.errors import StorageError
-from diptych.core.files import check_replaceable, remove_leftovers, storage_error
+from diptych.core.files import remove_leftovers, storage_error
 
 logger = logging.getLogger(__name__)
 
@@ -46,23 +46,16 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextmanager
-def exclusive_folder(folder: Path | str, marker: str | None = None) -> Iterator[Path]:
+def exclusive_folder(folder: Path | str) -> Iterator[Path]:
     """Create the folder if needed and keep other processes out of it while the block runs.
 
     What killed processes left half-written in it is removed first. Nothing is written for the lock, so
     nothing can outlive its owner: not a kill, a restart of the machine or a copy of the folder.
 
-    Args:
-        folder: may be new.
-        marker: a file that every folder of this kind holds; the block writes it first.
-
     Raises:
-        UsageError: it holds other things than its kind does.
         StorageError: another process works in it, or it cannot be created.
     """
     folder = Path(folder)
-    if marker is not None:
-        check_replaceable(folder, marker)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

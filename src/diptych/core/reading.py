@@ -103,13 +103,13 @@ def file_errors(
         raise error(f"{path} {what}: {_reason(wrong)}", fix) from None
 
 
-def opening(fix: str = "", error: type[DiptychError] = StorageError) -> Callable[[F], F]:
+def opening(fix: str) -> Callable[[F], F]:
     """Put a method that opens its first argument inside :func:`file_errors`."""
 
     def decorated(function: F) -> F:
         @functools.wraps(function)
         def opened(owner: Any, path: Path | str, *rest: Any, **options: Any) -> Any:
-            with file_errors(path, error, fix):
+            with file_errors(path, fix=fix):
                 return function(owner, path, *rest, **options)
 
         return cast(F, opened)
@@ -274,12 +274,11 @@ def read_text(
     path: Path | str,
     encoding: str = "utf-8-sig",
     errors: str = "strict",
-    most: int = MAX_TEXT_BYTES,
     error: type[DiptychError] = StorageError,
     fix: str = "",
 ) -> str:
     """Read a text file whole, without a byte order mark, ends of lines as ``\\n``; ``.gz`` is unpacked."""
-    content = read_bytes(path, most, error, fix)
+    content = read_bytes(path, error=error, fix=fix)
     with file_errors(path, error, fix, noun=f"{encoding.removesuffix('-sig').upper()} text"):
         text = content.decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
@@ -374,11 +373,10 @@ def read_jsonl(
             yield number, parse_json(line, path, number, error, fix)
 
 
-def read_log(
-    path: Path | str, error: type[DiptychError] = StorageError, fix: str = "remove that line"
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_log(path: Path | str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line numbers, from 1, and objects of a file that lines are appended to; one that a kill cut is left out."""
-    with file_errors(path, error, fix), open_bytes(path) as handle:
+    fix = "remove that line"
+    with file_errors(path, fix=fix), open_bytes(path) as handle:
         number = 0
         while line := handle.readline(MAX_LINE_BYTES):
             number += 1
@@ -386,9 +384,9 @@ def read_log(
                 if handle.read(1):
                     raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
                 return
-            value = parse_json(line, path, number, error, fix)
+            value = parse_json(line, path, number, fix=fix)
             if not isinstance(value, dict):
-                raise error(f"{path}, line {number} is no JSON object", fix)
+                raise StorageError(f"{path}, line {number} is no JSON object", fix)
             yield number, value
 
 
@@ -441,19 +439,17 @@ def map_array(
     error: type[DiptychError] = StorageError,
     fix: str = "",
     mode: Literal["r", "r+", "c"] = "r",
-    more: int = 0,
 ) -> np.ndarray:
     """Memory-map a ``.npy`` file.
 
     Args:
         dtype: its type; any by default.
         shape: its shape, None where a dimension may have any length; any by default.
-        more: bytes that follow the array.
     """
     from numpy.lib import format as npy
 
     with file_errors(path, error, fix), open_regular(path) as handle:
-        _check_header(handle, os.fstat(handle.fileno()).st_size - more)
+        _check_header(handle, os.fstat(handle.fileno()).st_size)
         array: np.ndarray = npy.open_memmap(path, mode=mode)
     _check_form(path, array, dtype, shape, error, fix)
     return array

@@ -58,30 +58,21 @@ EXTENDED_POSITIVES: Registry[Format] = Registry(
 # Source: Parekh, Baldridge, Cer, Waters and Yang, Crisscrossed Captions, EACL 2021, section 3.
 
 _THRESHOLD = 3.0
-_HEADERS = {
-    "sits": "caption,image,agg_score",
-    "sts": "caption1,caption2,agg_score",
-    "sis": "image1,image2,agg_score",
-}
+_COLUMNS = "caption,image,agg_score"
 HIGHEST_RATING = 5.0
 
 
-def read_ratings(path: Path | str, task: str = "sits") -> Iterator[tuple[str, str, float]]:
-    """Yield both ids of each pair, in the file's order, and its mean rating from 0 to 5.
-
-    Args:
-        path: one ``{sits,sts,sis}_{val,test}.csv``, gzipped or not, or a folder of them.
-        task: ``"sits"`` (caption, image), ``"sts"`` (captions) or ``"sis"`` (images).
-    """
-    path, fix = Path(path), f"give CxC's data folder or its {task}_test.csv"
-    found = sorted(file for file in path.glob(f"{task}_*.csv*") if "_raw" not in file.name)
+def read_ratings(path: Path | str) -> Iterator[tuple[str, str, float]]:
+    """Yield caption, image and mean rating from 0 to 5 of each pair of ``sits_*.csv``, or of all in a folder."""
+    path, fix = Path(path), "give CxC's data folder or its sits_test.csv"
+    found = sorted(file for file in path.glob("sits_*.csv*") if "_raw" not in file.name)
     if not found and not path.is_file():
-        raise DataError(f"no {task}_*.csv in {path}", fix)
+        raise DataError(f"no sits_*.csv in {path}", fix)
     for file in [path] if path.is_file() else found:
         table = DelimitedTable(file, delimiter="comma")
         header = ",".join(table.columns[:3])
-        if header != _HEADERS[task]:
-            raise DataError(f"{file} is no CxC file of {task} ratings: its columns are {header}", fix)
+        if header != _COLUMNS:
+            raise DataError(f"{file} is no CxC file of sits ratings: its columns are {header}", fix)
         for line, fields in table.rows():
             try:
                 left, right, score = fields[0], fields[1], float(fields[2])

@@ -177,10 +177,10 @@ def _open_picture(path: Path) -> tuple[BinaryIO, int]:
     )
 
 
-def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> Image:
+def read_image(path: Path) -> Image:
     handle, size = _open_picture(path)
     with handle:
-        return _decode(handle, size, str(path), max_pixels)
+        return _decode(handle, size, str(path), MAX_PIXELS)
 
 
 def read_image_bytes(path: Path) -> bytes:

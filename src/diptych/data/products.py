@@ -80,13 +80,13 @@ def _without_hidden(text: str) -> str:
     return "".join((*parts, text[begin:]))
 
 
-def split_path(text: str, separator: str = " > ") -> tuple[str, ...]:
+def split_path(text: str) -> tuple[str, ...]:
     """Return the names of a category path as shops write it: ``"Home > Women > Dresses"``.
 
     Names may hold the separator's character without blanks (``"A>B"`` is one name), commas and ampersands. Empty names
     are dropped.
     """
-    return tuple(name for part in text.split(separator) if (name := plain_text(part)))
+    return tuple(name for part in text.split(" > ") if (name := plain_text(part)))
 
 
 def paths_of(record: Mapping[str, Any] | None) -> tuple[tuple[str, ...], ...]:

@@ -115,11 +115,11 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
         i2t, t2i = (one if one.k == gallery <= k else one.first(k) for one, gallery in both)
         return replace(self, i2t=i2t, t2i=t2i)
 
-    def matrix(self, direction: Direction, fill: float = UNSCORED) -> np.ndarray:
-        """Return (n_queries, gallery) float32 as published: ``fill`` where nothing was scored."""
+    def matrix(self, direction: Direction) -> np.ndarray:
+        """Return (n_queries, gallery) float32 as published: -100 where nothing was scored."""
         one = self.candidates(direction)
         gallery = self.n_texts if direction == "i2t" else self.n_images
-        table = np.full((len(one.items), gallery), fill, dtype=np.float32)
+        table = np.full((len(one.items), gallery), UNSCORED, dtype=np.float32)
         np.put_along_axis(table, one.items, self.final(direction), axis=1)
         return table
 
