@@ -156,7 +156,7 @@ def load(state: State, **options: Any) -> Any:
 
 def test_another_model() -> None:
     for names, what, fix in (
-        ([*xvlm_state()], "an X-VLM checkpoint", "load xvlm:FILE"),
+        ([*xvlm_state()], "an X-VLM checkpoint", "load it with xvlm:FILE"),
         (
             ["visual_encoder.cls_token", "text_encoder.encoder.layer.0.crossattention.self.key.weight"],
             "a BLIP checkpoint in its authors' layout",
@@ -172,7 +172,7 @@ def test_another_model() -> None:
             "only an image encoder .ViT.",
             "the whole model",
         ),
-        (["fc.weight"], "none that is known, with 1 .fc.weight.", "a checkpoint of ALBEF, X-VLM"),
+        (["fc.weight"], "none that is known, with 1 .fc.weight.", "only checkpoints of ALBEF, X-VLM"),
     ):
         state = dict.fromkeys(names, torch.zeros(0))
         message = f"x.pth is no checkpoint of ALBEF: it looks like {what}"

@@ -230,14 +230,19 @@ _SWIN = r"(patch_embed\.norm|layers\.\d+\.blocks)\."
 _BLIP_TEXT = r"text_decoder\.|text_encoder\.encoder\.layer\.0\.crossattention\."
 _OF_TRANSFORMERS = (r"vision_model\.", r"text_encoder\.")
 _CLIP = r"visual\.|vision_model\.|logit_scale$"
-_WHOLE = "the checkpoint of the whole model"
-# key, what some names of the weights begin with, what it is, what to load; the first that fits
+_WHOLE, _LOAD = "give the checkpoint of the whole model", "load it with "
+# key, what some names of the weights begin with, what it is, how to load it; the first that fits
 _KINDS = (
-    ("blip", (r"visual_encoder\.", _BLIP_TEXT), "a BLIP checkpoint in its authors' layout", "blip:FILE"),
-    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", "albef:FILE"),
-    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", "xvlm:FILE"),
-    ("blip of transformers", _OF_TRANSFORMERS, "a BLIP model of transformers", "its folder: blip:FOLDER"),
-    ("clip", (_CLIP,), "a CLIP-like model", "its folder, or open_clip:ARCHITECTURE/FILE"),
+    (
+        "blip",
+        (r"visual_encoder\.", _BLIP_TEXT),
+        "a BLIP checkpoint in its authors' layout",
+        _LOAD + "blip:FILE",
+    ),
+    ("albef", (r"visual_encoder\.",), "an ALBEF checkpoint", _LOAD + "albef:FILE"),
+    ("xvlm", (r"vision_encoder\." + _SWIN,), "an X-VLM checkpoint", _LOAD + "xvlm:FILE"),
+    ("blip of transformers", _OF_TRANSFORMERS, "a BLIP model of transformers", _LOAD + "blip:FOLDER"),
+    ("clip", (_CLIP,), "a CLIP-like model", "load its folder, or with open_clip:ARCHITECTURE/FILE"),
     ("swin", (_SWIN,), "only an image encoder (Swin)", _WHOLE),
     ("vit", (r"blocks\.\d+\.attn\.qkv",), "only an image encoder (ViT)", _WHOLE),
     ("bert", (r"(bert\.)?embeddings\.word_embeddings\.",), "only a text encoder (BERT)", _WHOLE),
@@ -254,9 +259,9 @@ def looks_like(names: Mapping[str, object]) -> str:
 
 def advice(found: str, file: str | Path = "FILE") -> tuple[str, str]:
     """Return what a checkpoint is that :func:`looks_like` says ``found`` of, and how to load ``file``."""
-    none = "none that is known", "a checkpoint of ALBEF, X-VLM or BLIP"
+    none = "none that is known", "only checkpoints of ALBEF, X-VLM and BLIP are"
     what, fix = next(((what, fix) for key, _, what, fix in _KINDS if key == found), none)
-    return what, f"load {fix}".replace("FILE", str(file))
+    return what, fix.replace("FILE", str(file))
 
 
 def is_pre_training(names: Mapping[str, object], family: str) -> bool:
