@@ -359,6 +359,7 @@ def test_published_codes_collide_and_number_0_is_taken_for_none():
     offset = codes[0] - 1
     assert codes == [(number + offset) % 8 for number in (1, 3, 4, 6, 7, 9, 10)]
     assert len(set(codes)) < len(codes)
+    assert len({in_training(made, epoch)[3][1] for epoch in range(1, 12)}) > 3  # another shift in each epoch
     firsts = {end for epoch in range(1, 12) for _, end in in_training(made, epoch)[:3]}
     assert len(firsts) > 20
     assert max(firsts) < 256

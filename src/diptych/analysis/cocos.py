@@ -68,7 +68,7 @@ class Weights:
         return (matches @ matches.T) == 0
 
     def parts(self) -> dict[str, Tensor]:
-        """Return (n,) |w| of all ``negatives``, ``positives`` and, if any, of those ``within`` a modality."""
+        """Return (n,) |w| of all ``negatives``, ``positives`` and, if any, those ``within`` a modality."""
         parts = {"negatives": self.values[~self.positives], "positives": self.values[self.positives]}
         if self.within is not None:
             parts["within"] = self.within[self.unrelated]

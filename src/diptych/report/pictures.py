@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from PIL import Image as pillow
+from PIL import ImageOps
+from PIL.Image import Image
 
 from diptych.core.errors import ImageError
+from diptych.data.images import to_rgb
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-PictureSource: TypeAlias = "Image | Callable[[], Image]"
+PictureSource: TypeAlias = Image | Callable[[], Image]
 """A Pillow image, or a function that reads one (``lambda: collection.image(row)``)."""
 
 MAX_THUMBNAIL_BYTES = 40_000
@@ -23,11 +25,6 @@ _QUALITIES = (84, 70, 55, 40, 25)
 
 def read_picture(source: PictureSource, name: str) -> Image:
     """Read the image behind ``source``, upright, RGB, decoded."""
-    from PIL import Image as pillow
-    from PIL import ImageOps
-
-    from diptych.data.images import to_rgb
-
     try:
         picture = source if isinstance(source, pillow.Image) else source()
         picture.load()
@@ -41,8 +38,6 @@ def read_picture(source: PictureSource, name: str) -> Image:
 
 def fit(picture: Image, side: int, *, enlarge: bool = False) -> Image:
     """Return ``picture`` scaled to at most ``side`` × ``side`` pixels, its proportions kept."""
-    from PIL import Image as pillow
-
     scale = side / max(picture.size)
     if scale == 1 or (scale > 1 and not enlarge):
         return picture

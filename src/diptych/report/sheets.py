@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image as pillow
+from PIL import ImageDraw, ImageFont, ImageOps
+from PIL.Image import Image
+from PIL.ImageFont import FreeTypeFont
 
 from diptych.analysis.shortcuts import Shortcuts, with_ending
 from diptych.core.errors import ImageError, StorageError, UsageError
@@ -13,16 +18,10 @@ from diptych.core.files import atomic_path
 from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.index.searcher import query_type
+from diptych.index.searcher import Found, query_type
 from diptych.report.document import MARKS, Card, Gallery, Page, Section, state_of
 from diptych.report.pictures import fit, read_picture
 from diptych.report.style import LIGHT, wrap
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-    from PIL.ImageFont import FreeTypeFont
-
-    from diptych.index.searcher import Found
 
 FRAME, MARGIN, GAP = 6, 28, 20
 """Pixels; cards without a state have a line instead of a frame."""
@@ -78,7 +77,6 @@ def write_sheet(
 def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
     """Load a font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
     import matplotlib
-    from PIL import ImageFont
 
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     try:
@@ -88,14 +86,10 @@ def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
 
 
 def _paper(width: float, height: float, colour: str = "paper") -> Image:
-    from PIL import Image as pillow
-
     return pillow.new("RGB", (max(1, round(width)), max(1, round(height))), LIGHT[colour])
 
 
 def _framed(block: Image, width: int, colour: str) -> Image:
-    from PIL import ImageOps
-
     return ImageOps.expand(block, width, fill=LIGHT[colour])
 
 
@@ -130,9 +124,6 @@ def write_shortcuts(
     path: Path, made: Shortcuts, whole: Collection, split: str, size: int, most: int, epoch: int | None
 ) -> list[Card]:
     """Draw images from all over a split, prepared, with the shortcuts of an epoch (from 1) or of evaluation."""
-    import numpy as np
-    from PIL import Image as pillow
-
     part = whole.split(split)
     part = part.subset(np.linspace(0, part.n_images - 1, min(most, part.n_images)).astype(np.int64))
     shown = made.injected(part)
@@ -167,8 +158,6 @@ class _Pen:
 
     def text(self, text: str, width: float, size: int = 14, colour: str = "ink", most: int = 3) -> Image:
         """Draw lines of text, each line of its own broken into at most ``most``."""
-        from PIL import ImageDraw
-
         letters, step = _letters(self.font, size), round(1.4 * size)
         lines = [line for part in text.split("\n") for line in wrap(part, width, letters.getlength, most)]
         block = _paper(max((letters.getlength(line) for line in lines), default=0) + 1, step * len(lines))
@@ -177,9 +166,6 @@ class _Pen:
         return block
 
     def picture(self, card: Card) -> Image:
-        from PIL import Image as pillow
-        from PIL import ImageOps
-
         frame = FRAME if card.state else 1
         inner = self.side if self.exact else self.side - 2 * frame
         try:
@@ -201,8 +187,6 @@ class _Pen:
 
     def words(self, card: Card, width: float, size: int = 14, most: int = 3) -> Image:
         """Draw label, mark and score in one line, the text below."""
-        from PIL import ImageDraw
-
         mark = f"{MARKS[card.state]} {card.state}" if card.state in ("right", "wrong") else ""
         parts = [(card.label, "ink", True), (mark, card.state, True), (card.score, "muted", False)]
         head, left = _paper(width, 21 if any(words for words, *_ in parts) else 1), 0.0
@@ -216,8 +200,6 @@ class _Pen:
         return _stack([head, self.text(text, width, size, colour, most)], 4)
 
     def bars(self, card: Card) -> Image:
-        from PIL import ImageDraw
-
         letters = _letters(self.font, 14)
         numbers = max((letters.getlength(number) for _, _, number, _ in card.bars), default=0)
         block = _paper(_NAMES + _BARS + 16 + numbers, 22 * len(card.bars))

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL.Image import Image
 
 from diptych.analysis.perturbations.caption import Unchanged
 from diptych.analysis.perturbations.declaration import PicturePerturbation, options_of
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
+from diptych.core.options import Options
 from diptych.data.collection import Collection
-from diptych.data.images import OverlaySource
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from diptych.core.options import Options
-    from diptych.data.images import Overlay
+from diptych.data.images import Overlay, OverlaySource
 
 SAME_PICTURE = "the result is the image itself"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL.Image import Image
 
 from diptych.analysis.shortcuts.codes import (
     N_CODES,
@@ -27,14 +28,10 @@ from diptych.core.draws import draw_below
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data import Batch, Collection
+from diptych.data.collection import ImageSource
 from diptych.data.images import Overlay, OverlaySource
 from diptych.metrics.ground_truth import places_of
 from diptych.metrics.runs import places
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from diptych.data.collection import ImageSource
 
 
 @dataclass(frozen=True, eq=False)
