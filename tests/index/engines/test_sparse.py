@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, vstack
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.index import Recall, build_index, measure_recall, open_index
 from diptych.index.engines.inverted import InvertedIndex
+from diptych.index.kernels import load_kernels
 
 
 def bags_of(count, width, seed, density=0.15, power=1.0):
@@ -104,6 +105,9 @@ def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
         assert is_mapped(part.rows.weights)
         assert is_mapped(part.postings.hubs)
         assert saved.ids[-1] == "late"
+    two = InvertedIndex.build(bags)
+    two.add(["late"], bags.rows[:1])  # a second segment, no tombstones
+    assert open_index(two.save(tmp_path / "two")).ids == [*bags.ids, "late"]
 
 
 def test_a_query_of_very_many_terms_passes_over_what_is_deleted(make_bags):
@@ -281,6 +285,17 @@ def test_weak_matches_of_a_long_query_are_found(make_bags):
     query[0, 250] = 1e-3
     hits = build_index(make_bags(dense), hub_share=0.0).search(query, 10)
     assert hits.ids == [["image-0", "image-2", "image-1"]]
+
+
+def test_many_feeble_matches_are_more_than_one_that_is_not_so_feeble(make_bags):
+    """Sums of whole numbers see the second document alone; the strongest term is of a deleted one."""
+    dense, query = np.zeros((3, 300), dtype=np.float32), np.zeros((1, 300), dtype=np.float32)
+    dense[0, 1:201] = dense[1, 250] = dense[2, 0] = query[0, 0] = 1
+    query[0, 1:201], query[0, 250] = 4e-7, 2e-5
+    load_kernels()
+    index = build_index(make_bags(dense), hub_share=0.0)
+    index.delete(["image-2"])
+    assert index.search(query, 1).ids == [["image-0"]]
 
 
 def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monkeypatch):
