@@ -20,6 +20,7 @@ LIBRARIES = {
     "tokenizers": ("tokenizers", "train"),
     "transformers": ("transformers", "pretrained"),
     "huggingface_hub": ("huggingface_hub", "hub"),
+    "mteb": ("mteb", "mteb"),
     "open_clip": ("open_clip_torch", "open-clip"),
     "sentence_transformers": ("sentence-transformers", "targets"),
     "matplotlib": ("matplotlib", "figures"),

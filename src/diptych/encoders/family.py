@@ -73,6 +73,16 @@ def _load_blip(source: str, device: str | None) -> DualEncoder:
     return _loader("two_stage", "BlipEncoder")(source, device)
 
 
+def _load_pushed(source: str, device: str | None) -> DualEncoder:
+    from diptych.encoders.hub import pushed_folder
+
+    folder = pushed_folder(source)
+    if not (folder / CONFIG_FILE).is_file():
+        text = f"{source} holds no encoder that diptych saved (no {CONFIG_FILE})"
+        raise UsageError(text, f"name its library: hf:{source}, open_clip:hf-hub:{source} or st:{source}")
+    return _of_folder(folder).load(str(folder), device)
+
+
 def _no_modules(source: str, device: str | None) -> DualEncoder:
     raise UsageError(
         f"{source} holds the weights of modules that were given in Python, not the modules",
@@ -114,12 +124,26 @@ for _family in (
         _has("conse.json"),
     ),
     Family(
+        "diptych",
+        "any encoder that DualEncoder.push_to_hub uploaded, or hf upload of a saved folder",
+        ("diptych:OWNER/NAME",),
+        "diptych",
+        _load_pushed,
+    ),
+    Family(
         "huggingface",
         "CLIP, SigLIP, AltCLIP, ALIGN, GroupViT and their like, from transformers",
         ("hf:NAME", "a transformers folder"),
         "hf",
         _loader("huggingface", "HuggingFaceEncoder"),
         _is_huggingface,
+    ),
+    Family(
+        "mteb",
+        "models of images and texts in mteb's registry, with its prompts",
+        ("mteb:OWNER/NAME",),
+        "mteb",
+        _loader("mteb", "MtebModel"),
     ),
     Family(
         "open_clip",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from safetensors import SafetensorError
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
+from diptych.core.files import cache_root, safe_name
 from diptych.encoders.dual_encoder import EncoderHeader
 
 if TYPE_CHECKING:
@@ -61,6 +63,28 @@ def encoder_card(encoder: DualEncoder) -> str:
         'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([image]).T',
         description,
     )
+
+
+def push(encoder: DualEncoder, name: str, *, private: bool, message: str) -> str:
+    hub = require("huggingface_hub", *_EXTRA)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = encoder.save(Path(temporary) / "encoder")
+        try:
+            whole = hub.create_repo(name, private=private, exist_ok=True).repo_id
+            return str(hub.upload_folder(repo_id=whole, folder_path=str(folder), commit_message=message))
+        except _client_errors() as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            fix = "sign in with `hf auth login`, and check the name and the network"
+            raise UsageError(f"cannot upload to {name}: {reason}", fix) from error
+
+
+def pushed_folder(name: str) -> Path:
+    """Return the folder of an encoder of ours on the hub, downloaded or, where that is out of reach, as it was."""
+    folder = (
+        cache_root() / "hub" / safe_name(name)
+    )  # the files of the hub's own cache are links: artifacts refuse
+    with loading(name, None):
+        return Path(require("huggingface_hub", *_EXTRA).snapshot_download(name, local_dir=folder))
 
 
 _LOADING_ERRORS = (
