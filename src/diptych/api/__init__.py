@@ -5,6 +5,7 @@ does (a collection, a path, a table). What is computed on the way is kept: with 
 fingerprints of its content, so that it is never taken for something else.
 """
 
+from diptych.api.exchange import as_mteb, export
 from diptych.api.making import build_index, open_index, sparsify, train
 from diptych.api.measuring import audit, compare, evaluate, gradient_counts, run_study, stress, top_k
 from diptych.api.opening import AnyData, AnyEncoder, Rows, encode, load, read
@@ -13,11 +14,13 @@ __all__ = [
     "AnyData",
     "AnyEncoder",
     "Rows",
+    "as_mteb",
     "audit",
     "build_index",
     "compare",
     "encode",
     "evaluate",
+    "export",
     "gradient_counts",
     "load",
     "open_index",
