@@ -34,7 +34,6 @@ from diptych.evaluation.exchange import _at_cutoffs
 
 @pytest.fixture(scope="module")
 def world(run_folder: Path, scenes_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A saved encoder that was evaluated on the test split of scenes."""
     folder = dp.load(run_folder).save(tmp_path_factory.mktemp("exchange") / "tiny")
     command(f"evaluate {folder} --data {scenes_folder} --split test --samples 20 --quiet")
     (evaluation,) = (folder / "evaluation").iterdir()
@@ -50,6 +49,7 @@ def pairs_of(part: dp.Collection, way: str) -> list[tuple[str, str]]:
 
 def test_beir_has_both_directions_with_every_pair(world: Any, tmp_path: Path) -> None:
     export(world.part, "beir", tmp_path / "beir")
+    refused(UsageError, "is there and not empty", export, world.part, "beir", tmp_path / "beir")
     for way, (queries, corpus) in {"i2t": ("image", "text"), "t2i": ("text", "image")}.items():
         folder, sides = tmp_path / "beir" / way, {}
         for side, name in ((queries, "queries"), (corpus, "corpus")):
@@ -111,7 +111,7 @@ def test_model_card_keeps_everything_else(world: Any, tmp_path: Path) -> None:
     other = evaluate_rows(np.eye(4), np.eye(4), about={"dataset": "other", "split": "val"})
     export(other, "model-card", world.encoder)
     both = ModelCard.load(file).data.eval_results
-    assert {one.dataset_type for one in both} == {"other", result.protocol.about["dataset"]}
+    assert {one.dataset_type for one in both} == {"other", card.data.eval_results[0].dataset_type}
     assert DualEncoder.load(world.encoder).fingerprint == result.protocol.about["encoder"]
     new = export(result, "model-card", tmp_path / "card")
     assert "\n# card\n" in new.read_text()
@@ -153,8 +153,7 @@ def test_the_next_step_works_when_pasted(to: str, world: Any, tmp_path: Path, ca
 
 
 class Hub(BaseHTTPRequestHandler):
-    """The few requests of a hub that upload a folder and download it again, under any name."""
-
+    # The few requests that upload a folder and download it again, under any name.
     files: dict[str, bytes]
     commit = "c" * 40
 
@@ -213,8 +212,9 @@ def hub(monkeypatch: Any) -> Iterator[dict[str, bytes]]:
 
 
 def test_an_encoder_goes_to_the_hub_and_comes_back(world: Any, hub: Any, monkeypatch: Any) -> None:
-    encoder = DualEncoder.load(world.encoder)
+    card, encoder = export(world.encoder, "model-card"), DualEncoder.load(world.encoder)
     assert encoder.push_to_hub("tiny", message="first").endswith("/commit/" + "c" * 40)
+    assert hub["README.md"] == card.read_bytes()
     found = dp.load("diptych:me/tiny")
     assert (found.fingerprint, found.loaded_from) == (encoder.fingerprint, "diptych:me/tiny")
     np.testing.assert_array_equal(found.encode_texts("a red square"), encoder.encode_texts("a red square"))
@@ -235,7 +235,6 @@ def mteb() -> Iterator[Any]:
 
 
 def task_of(mteb: Any, part: dp.Collection, way: str) -> Any:
-    """A direction of a collection as a task of mteb."""
     from datasets import Dataset
     from mteb.abstasks.retrieval import AbsTaskRetrieval
 

@@ -162,7 +162,8 @@ class DualEncoder(ABC):
     def push_to_hub(self, name: str, *, private: bool = False, message: str = "Add encoder") -> str:
         """Upload what :meth:`save` writes to the Hugging Face hub, as ``OWNER/NAME``; return the commit's address.
 
-        ``DualEncoder.load("diptych:OWNER/NAME")`` loads it; ``private`` is of a repository that is new.
+        ``DualEncoder.load("diptych:OWNER/NAME")`` loads it; ``private`` is of a repository that is new. The card
+        is that of the folder which the encoder was loaded from, where there is one.
         """
         from diptych.encoders.hub import push
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,10 @@ def push(encoder: DualEncoder, name: str, *, private: bool, message: str) -> str
     hub = require("huggingface_hub", *_EXTRA)
     with tempfile.TemporaryDirectory() as temporary:
         folder = encoder.save(Path(temporary) / "encoder")
+        for saved in (Path(encoder.loaded_from), Path(encoder.loaded_from) / "best"):
+            if EncoderHeader.is_at(saved) and EncoderHeader.open(saved).fingerprint == encoder.fingerprint:
+                with suppress(FileNotFoundError):  # the card with what was added to it
+                    shutil.copyfile(saved / "README.md", folder / "README.md")
         try:
             whole = hub.create_repo(name, private=private, exist_ok=True).repo_id
             return str(hub.upload_folder(repo_id=whole, folder_path=str(folder), commit_message=message))

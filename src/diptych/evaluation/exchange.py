@@ -16,7 +16,7 @@ import numpy as np
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.core.files import atomic_folder, safe_name, write_json, write_text
+from diptych.core.files import atomic_folder, atomic_path, safe_name, write_json, write_text
 from diptych.core.reading import read_text, read_toml
 from diptych.data.collection import Collection
 from diptych.data.images import FolderSource
@@ -55,15 +55,17 @@ def export_evaluation(to: str, folder: Path, out: Path | None, language: str = "
     if to == "mteb":
         file = _write_mteb(files, result, model, target, language)
         return Exported(file, ("head", "-n", "20", file))
-    with atomic_folder(target, files[0].name) as temporary:
-        for file in files:
-            shutil.copyfile(file, temporary / file.name)
+    for file in files:
+        with atomic_path(target / file.name) as temporary:
+            shutil.copyfile(file, temporary)
     return Exported(target, ("head", "-n", "3", target / files[0].name))
 
 
 def export_collection(to: str, collection: Collection, split: str, out: Path | None) -> Exported:
     """Write a collection as one of :data:`DATASET_FORMS`; ``split`` names the qrels of BEIR."""
     target, source = needed(out), collection.source
+    if target.is_file() or any(target.glob("*")):
+        raise UsageError(f"{target} is there and not empty", "name a new folder with --out")
     if to == "beir":
         return Exported(target, ("head", "-n", "2", _write_beir(collection, target, split)))
     table = _write_croissant(collection, target)
@@ -218,7 +220,7 @@ def _write_beir(collection: Collection, folder: Path, split: str) -> Path:
             image = collection.image_ids[row]
             yield (image, text, "1") if way == "i2t" else (text, image, "1")
 
-    with atomic_folder(folder, "t2i") as temporary:
+    with atomic_folder(folder) as temporary:
         for way, queries, corpus in (("i2t", images, texts), ("t2i", texts, images)):
             (temporary / way / "qrels").mkdir(parents=True)
             for name, lines in (("queries", queries), ("corpus", corpus)):
@@ -242,7 +244,7 @@ def _write_croissant(collection: Collection, folder: Path) -> Path:
                 yield name, name if image is None else image[1], caption, split
 
     content = read_toml(Path(__file__).with_name("croissant.toml"))
-    with atomic_folder(folder, "croissant.json") as temporary:
+    with atomic_folder(folder) as temporary:
         _write_table(temporary / pairs, columns, rows(), ",")
         with open(temporary / pairs, "rb") as file:
             content["distribution"][0]["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
