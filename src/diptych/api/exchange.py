@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.api.measuring import is_run
 from diptych.api.opening import AnyEncoder, load, read, shown
 from diptych.core.errors import UnknownNameError, UsageError
 
@@ -36,13 +37,14 @@ def export(
     from diptych.evaluation import exchange
     from diptych.evaluation.folders import the_evaluation
     from diptych.evaluation.result import Result
-    from diptych.training.run import Run
 
     target = None if out is None else Path(out)
     named = getattr(source, "loaded_from", None) or getattr(source, "folder", source)
     path = Path(named) if isinstance(named, str | Path) else None
     if to in exchange.DATASET_FORMS:
-        if path is not None and (path / Run.MARKER).is_file():
+        if path is not None and is_run(path):
+            from diptych.training.run import Run
+
             data = Run.open(path).recipe.data
             whole, split = read_data(data.model_dump(mode="json")), split or data.test
         else:
