@@ -7,17 +7,20 @@ fingerprints of its content, so that it is never taken for something else.
 
 from diptych.api.building import build_index, open_index, sparsify, train
 from diptych.api.evaluating import audit, compare, evaluate, gradient_counts, run_study, stress, top_k
+from diptych.api.exchange import as_mteb, export
 from diptych.api.opening import AnyData, AnyEncoder, Rows, encode, load, read
 
 __all__ = [
     "AnyData",
     "AnyEncoder",
     "Rows",
+    "as_mteb",
     "audit",
     "build_index",
     "compare",
     "encode",
     "evaluate",
+    "export",
     "gradient_counts",
     "load",
     "open_index",

@@ -86,6 +86,7 @@ app = group(
         "index": "diptych.cli.embed:index",
         "search": "diptych.cli.search:search",
         "report": "diptych.cli.report:report",
+        "export": "diptych.cli.export:export",
         "info": "diptych.cli.info:info",
         "data": _DATA,
         "analyse": _ANALYSE,

@@ -28,6 +28,7 @@ _LIBRARIES = {
     "downloads": "httpx",
     "language": "nltk wn",
     "notebook": "pandas",
+    "mteb": "mteb",
 }
 EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries.split()}
 """The extra that installs each optional library, by the name it is imported by."""

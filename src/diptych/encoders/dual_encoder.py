@@ -143,7 +143,7 @@ class DualEncoder(ABC):
         return {}
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that :meth:`load` reads, all or nothing; ``hf upload NAME FOLDER`` puts it on the hub."""
+        """Write a folder that :meth:`load` reads, all or nothing; :meth:`push_to_hub` uploads one."""
         from diptych.encoders.hub import encoder_card
 
         folder = Path(folder)
@@ -152,6 +152,16 @@ class DualEncoder(ABC):
             EncoderHeader(self.family, self.fingerprint, self._settings()).write_header(temporary)
             write_text(temporary / "README.md", encoder_card(self))
         return folder
+
+    def push_to_hub(self, name: str, *, private: bool = False, message: str = "Add encoder") -> str:
+        """Upload what :meth:`save` writes to the Hugging Face hub, as ``OWNER/NAME``; return the commit's address.
+
+        ``DualEncoder.load("diptych:OWNER/NAME")`` loads it; ``private`` is of a repository that is new. The card
+        is that of the folder which the encoder was loaded from, where there is one.
+        """
+        from diptych.encoders.hub import push
+
+        return push(self, name, private=private, message=message)
 
     @classmethod
     def wrap(
@@ -198,8 +208,9 @@ class DualEncoder(ABC):
         """Load an encoder from a folder, or from a hub where its family's library knows one.
 
         Args:
-            name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, or a checkpoint of its
-                authors such as ``albef:FILE``; ``diptych info`` lists the forms.
+            name_or_folder: a folder (ours, or of a library), a name such as ``hf:NAME``, ours on the hub as
+                ``diptych:OWNER/NAME``, or a checkpoint of its authors such as ``albef:FILE``; ``diptych info``
+                lists the forms.
             device: a torch device; the GPU where there is one, else the CPU, when not given.
             texts_only: leave out what only images need, where the family can; ``encode_images`` must not be used.
 

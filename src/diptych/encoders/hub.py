@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from safetensors import SafetensorError
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader
+from diptych.core.files import cache_root, safe_name
+from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
 
 _EXTRA = ("hub", "models of the hub")
 _PATIENCE = 5.0  # seconds
@@ -57,6 +60,39 @@ def encoder_card(encoder: DualEncoder) -> str:
         'encoder.encode_texts(["two dogs on a beach"]) @ encoder.encode_images([image]).T',
         description,
     )
+
+
+def push(encoder: DualEncoder, name: str, *, private: bool, message: str) -> str:
+    hub = require("huggingface_hub", *_EXTRA)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = encoder.save(Path(temporary) / "encoder")
+        for saved in (Path(encoder.loaded_from), Path(encoder.loaded_from) / "best"):
+            if EncoderHeader.is_at(saved) and EncoderHeader.open(saved).fingerprint == encoder.fingerprint:
+                with suppress(FileNotFoundError):  # the card with what was added to it
+                    shutil.copyfile(saved / "README.md", folder / "README.md")
+        try:
+            whole = hub.create_repo(name, private=private, exist_ok=True).repo_id
+            return str(hub.upload_folder(repo_id=whole, folder_path=str(folder), commit_message=message))
+        except _client_errors() as error:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            fix = "sign in with `hf auth login`, and check the name and the network"
+            raise UsageError(f"cannot upload to {name}: {reason}", fix) from error
+
+
+class PushedEncoder:
+    """An encoder of any family that lies on the hub as :func:`push` uploads it."""
+
+    @staticmethod
+    def open(source: str, *, device: str | None = None) -> DualEncoder:
+        """Load the encoder from the hub or, where that is out of reach, from what was downloaded before."""
+        # Files of the hub's own cache are links, which artifacts refuse.
+        folder = cache_root() / "hub" / safe_name(source)
+        with loading(source, None):
+            require("huggingface_hub", *_EXTRA).snapshot_download(source, local_dir=folder)
+        if not (folder / CONFIG_FILE).is_file():
+            text = f"{source} holds no encoder that diptych saved (no {CONFIG_FILE})"
+            raise UsageError(text, f"name its library: hf:{source}, open_clip:hf-hub:{source} or st:{source}")
+        return DualEncoder.load(folder, device=device)
 
 
 # What the libraries raise on missing, corrupt or unfitting files and on hubs out of reach.

@@ -39,6 +39,14 @@ def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
     return next(iter(found.values()), None)
 
 
+def the_evaluation(path: Path | str, name: str | None = None) -> Path:
+    """Return the folder of the evaluation that ``path`` means; UsageError where there is none."""
+    found = evaluation_folder(path, name)
+    if found is None:
+        raise UsageError(f"{path} holds no evaluation", f"run: diptych evaluate {path}")
+    return found
+
+
 def evaluations_of(path: Path | str, name: str | None = None) -> list[Result]:
     """The evaluation that ``path`` means, or those of the runs in it: several seeds of one recipe."""
     path = Path(path)
