@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.complete
 
-.PHONY: demo test check pinned bench fuzz pages examples install clean
+.PHONY: demo test check pinned bench fuzz pages examples docs docs-test install clean
 
 demo: $(STAMP)  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
@@ -32,6 +32,13 @@ pages: $(STAMP)  ## every page in a browser: widths, light and dark, axe-core (n
 
 examples: $(STAMP)  ## every command of the README and of every help, in a folder that holds what they name
 	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
+
+docs: $(STAMP)  ## the documentation in build/site; notebooks run once and are kept (about five minutes)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-test: $(STAMP)  ## run what the documentation shows: Python blocks, marked commands, notebooks
+	$(BIN)/python -m pytest -m slow tests/test_docs.py
 
 install: $(STAMP)
 

@@ -76,7 +76,7 @@ def api() -> str:
     )
     only_text = "    options:\n      members: false\n"
     parts.append("## Losses: `dp.losses` {#losses}\n\n::: diptych.objectives\n" + only_text)
-    listed = set(API["Training"].split())
+    listed = {*API["Training"].split(), *REGISTRIES.split()}
     parts += [f"::: diptych.objectives.{name}\n" for name in diptych.losses.__all__ if name not in listed]
     for title in ("Measures", "Perturbations"):
         namespace = getattr(diptych, name := title.lower())
