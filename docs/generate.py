@@ -126,12 +126,8 @@ def recipe_keys() -> str:
     """Return every key of a recipe with its type, default and description, a section for each table of the TOML."""
     from diptych.training.recipe import Recipe
 
-    parts = [
-        "# Recipe keys\n\nA recipe is a TOML file ([how to write one](recipes.md)). Unknown keys are errors."
-    ]
-    parts.append(
-        "Set a key with `--set KEY=VALUE` or `settings={…}`. [Losses](api.md#losses) have options, too.\n"
-    )
+    parts = ["# Recipe keys\n\nA recipe is a TOML file: see [recipes](recipes.md). Unknown keys are errors."]
+    parts.append("Set one with `--set KEY=VALUE` or `settings={…}`. [Losses](api.md#losses) have options.\n")
     for path, kind, model in sections(Recipe, ""):
         first = (inspect.getdoc(model) or "").partition("Attributes:")[0].strip()
         parts.append(f"## {path or 'Top level'}{kind}\n\n{cell(first)}\n")
@@ -202,9 +198,7 @@ def _default(field: Any) -> str:
 
 def registries() -> str:
     """Return the names of every registry: what each is, and where it comes from."""
-    parts = [
-        "# Names\n\nEvery name that you can choose, and its source. `diptych info TOPIC` prints them, too.\n"
-    ]
+    parts = ["# Names\n\nEvery name that you can choose. `diptych info TOPIC` prints them, too.\n"]
     for title, (place, use) in NAMES.items():
         module, _, name = place.partition(":")
         members = list(getattr(importlib.import_module(module), name))
