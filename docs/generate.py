@@ -70,7 +70,7 @@ def api() -> str:
     rows = ((f"`dp.{one}`", getattr(diptych, one).kind) for one in REGISTRIES.split())
     parts.append("## Registries\n\nThe page of [names](names.md) lists their members.\n")
     parts.append(table(("registry", "of"), rows))
-    only_text = "    options:\n      members: false\n"
+    only_text = "    options: { members: false, show_root_heading: false, show_root_toc_entry: false }\n"
     parts.append("## Losses: `dp.losses` {#losses}\n\n::: diptych.objectives\n" + only_text)
     listed = {*API["Training"].split(), *REGISTRIES.split()}
     parts += [f"::: diptych.objectives.{name}\n" for name in diptych.losses.__all__ if name not in listed]
