@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready-
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check pinned bench fuzz pages examples dist install clean
+.PHONY: demo test check pinned bench fuzz pages examples docs docs-test dist install clean
 
 demo: $(READY)train  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
@@ -34,6 +34,13 @@ pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-cor
 
 examples: $(READY)test  ## every command of the README and of every help, in a folder that holds what they name
 	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
+
+docs: $(READY)test  ## the documentation in build/site; notebooks run once and are kept (about five minutes)
+	$(PIP) --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-test: $(READY)test  ## run what the documentation shows: Python blocks, marked commands, notebooks
+	$(BIN)/python -m pytest -m slow tests/test_docs.py
 
 dist: $(READY)test  ## build wheel and sdist, install the wheel in a clean environment and run it
 	$(BIN)/python -m pytest -m slow tests/test_install.py

@@ -1,7 +1,7 @@
-"""Generate the reference from code: MkDocs runs the hooks at the end, and no page is kept.
+"""Generate the reference from code, by the hooks at the end; the pages are in no folder.
 
-The API page lists public names for mkdocstrings; commands come from the command tree, keys of recipes from the models
-that check them, names from the registries.
+mkdocstrings fills the page of the API. Commands come from the command tree, keys of recipes from the models that check
+them, names from the registries.
 """
 
 from __future__ import annotations
@@ -63,20 +63,16 @@ def api() -> str:
     """Return the page of public names; mkdocstrings fills it."""
     import diptych
 
-    parts = ["# Python API\n\n`import diptych as dp`. Every name here is public; everything else may change."]
-    parts.append(f"This is version `{diptych.__version__}` (`dp.__version__`).\n")
+    version = f"`import diptych as dp`; `dp.__version__` is `{diptych.__version__}`."
+    parts = [f"# Python API\n\n{version} Every name here is public; everything else may change.\n"]
     for section, names in API.items():
         parts += [f"## {section}\n", *(f"::: diptych.{name}\n" for name in names.split())]
-    rows = (
-        (f"`dp.{name}`", f"{getattr(diptych, name).kind}: `{name}.names()`") for name in REGISTRIES.split()
-    )
-    parts.append(
-        "## Registries\n\nTheir members are on the page of [names](names.md).\n\n"
-        + table(("name", "of"), rows)
-    )
-    only_text = "    options:\n      members: false\n"
+    rows = ((f"`dp.{one}`", getattr(diptych, one).kind) for one in REGISTRIES.split())
+    parts.append("## Registries\n\nThe page of [names](names.md) lists their members.\n")
+    parts.append(table(("registry", "of"), rows))
+    only_text = "    options: { members: false, show_root_heading: false, show_root_toc_entry: false }\n"
     parts.append("## Losses: `dp.losses` {#losses}\n\n::: diptych.objectives\n" + only_text)
-    listed = set(API["Training"].split())
+    listed = {*API["Training"].split(), *REGISTRIES.split()}
     parts += [f"::: diptych.objectives.{name}\n" for name in diptych.losses.__all__ if name not in listed]
     for title in ("Measures", "Perturbations"):
         namespace = getattr(diptych, name := title.lower())
@@ -96,20 +92,16 @@ def commands() -> dict[str, str]:
         if not hasattr(one, "list_commands"):
             found["main"].append(_command(name, one))
             continue
-        verbs = ((verb, one.get_command(None, verb)) for verb in one.list_commands(None))
-        found[name] = [
-            f"# diptych {name}\n\n{one.help}\n",
-            *(_command(f"{name} {verb}", it) for verb, it in verbs),
-        ]
+        verbs = [_command(f"{name} {verb}", one.get_command(None, verb)) for verb in one.list_commands(None)]
+        found[name] = [f"# diptych {name}\n\n{one.help}\n", *verbs]
     return {name: "\n".join(parts) for name, parts in found.items()}
 
 
 def _command(name: str, command: Any) -> str:
     help, _, examples = (command.help or "").replace("\b", "").partition("Examples:")
     parts = [f"## diptych {name}\n\n{cell(help)}\n"]
-    if examples.strip():
-        lines = [line.strip() for line in examples.strip().splitlines()]
-        parts.append("```console\n" + "\n".join(lines) + "\n```\n")
+    lines = [line.strip() for line in examples.strip().splitlines()]
+    parts.append("```console\n" + "\n".join(lines) + "\n```\n")
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
     options = [one for one in options if one.name not in ("as_json", "quiet", "help")]
@@ -124,20 +116,18 @@ def _option(one: Any) -> tuple[str, str, str, str]:
     annotation = one.type_descriptor.annotation
     choices = ", ".join(map(str, get_args(annotation))) if get_origin(annotation) is Literal else ""
     value = "" if one.is_flag else one.metavar or choices or "TEXT"
-    shown = one.show_default if isinstance(one.show_default, str) else one.default if one.show_default else ""
+    shown = one.default if one.show_default or one.default == 0 else None
+    shown = one.show_default if isinstance(one.show_default, str) else shown
     names = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
-    return names, value, "" if shown in (None, False, []) else str(shown), one.help or ""
+    return names, value, "" if shown in (None, []) or shown is False else str(shown), one.help or ""
 
 
 def recipe_keys() -> str:
     """Return every key of a recipe with its type, default and description, a section for each table of the TOML."""
     from diptych.training.recipe import Recipe
 
-    parts = [
-        "# Recipe keys\n\nA recipe is a TOML file ([how to write one](recipes.md)). Unknown keys are errors.",
-        "Set any key on the command line with `--set KEY=VALUE`, or in Python with `settings={…}`.\n",
-        "The options of a loss are those of its class ([losses](api.md#losses)).\n",
-    ]
+    parts = ["# Recipe keys\n\nA recipe is a TOML file: see [recipes](recipes.md). Unknown keys are errors."]
+    parts.append("Set one with `--set KEY=VALUE` or `settings={…}`. [Losses](api.md#losses) have options.\n")
     for path, kind, model in sections(Recipe, ""):
         first = (inspect.getdoc(model) or "").partition("Attributes:")[0].strip()
         parts.append(f"## {path or 'Top level'}{kind}\n\n{cell(first)}\n")
@@ -208,9 +198,7 @@ def _default(field: Any) -> str:
 
 def registries() -> str:
     """Return the names of every registry: what each is, and where it comes from."""
-    parts = [
-        "# Names\n\nEvery name that can be chosen, and its source. `diptych info TOPIC` prints them too.\n"
-    ]
+    parts = ["# Names\n\nEvery name that you can choose. `diptych info TOPIC` prints them, too.\n"]
     for title, (place, use) in NAMES.items():
         module, _, name = place.partition(":")
         members = list(getattr(importlib.import_module(module), name))
@@ -255,6 +243,6 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return re.sub(r"^```console\n(?!\$ )", "```bash\n", markdown, flags=re.MULTILINE)
 
 
-def on_page_content(html: str, page: Any, **_: Any) -> str:
+def on_page_content(html: str, **_: Any) -> str:
     """Turn the roles of docstrings into what they name."""
     return re.sub(r":(?:func|class|meth|mod|attr|data):(<code>)~?", r"\1", html)
