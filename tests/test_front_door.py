@@ -43,7 +43,7 @@ def test_names_are_few_and_nothing_else_is_seen() -> None:
 def test_every_function_shows_an_example_that_runs(world: dict[str, Any]) -> None:
     """Run the examples of the docstrings in one folder, as a reader would."""
     functions = [one for name, one in vars(api).items() if name in dp.__all__ and inspect.isfunction(one)]
-    assert len(functions) == 14
+    assert len(functions) == 16
     for one in functions:
         (found,) = doctest.DocTestFinder(recurse=False).find(one, one.__name__, globs=dict(world))
         assert found.examples, f"{one.__name__} shows no example"

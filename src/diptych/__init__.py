@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from diptych.analysis.perturbations import perturb_captions as perturb_captions
     from diptych.analysis.shortcuts import ShortcutOptions as ShortcutOptions
     from diptych.analysis.shortcuts import Shortcuts as Shortcuts
+    from diptych.api import as_mteb as as_mteb
     from diptych.api import audit as audit
     from diptych.api import build_index as build_index
     from diptych.api import compare as compare
     from diptych.api import encode as encode
     from diptych.api import evaluate as evaluate
+    from diptych.api import export as export
     from diptych.api import gradient_counts as gradient_counts
     from diptych.api import load as load
     from diptych.api import open_index as open_index

@@ -165,7 +165,7 @@ def compare(*results: Result | Path | str | Mapping[str, Any], **options: Any) -
     >>> dp.compare({"one": found, "other": found}, measures=["rsum"]).difference("other", "rsum").p
     1.0
     """
-    from diptych.evaluation.folders import evaluations_of
+    from diptych.training.folders import evaluations_of
     from diptych.evaluation.significance import compare as compare_results
 
     named: dict[str, Any] = {}

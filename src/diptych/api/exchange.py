@@ -35,7 +35,7 @@ def export(
     """
     from diptych.encoders.embeddings import read_data
     from diptych.evaluation import exchange
-    from diptych.evaluation.folders import the_evaluation
+    from diptych.training.folders import the_evaluation
     from diptych.evaluation.result import Result
 
     target = None if out is None else Path(out)
@@ -62,7 +62,11 @@ def export(
 
 
 def as_mteb(encoder: AnyEncoder) -> MtebEncoder:
-    """Return an encoder as one of mteb 2: ``mteb.evaluate(as_mteb("runs/x"), tasks)``, of images, texts, or both."""
+    """Return an encoder as one of mteb 2, of images, texts, or both: ``mteb.evaluate(dp.as_mteb("runs/x"), tasks)``.
+
+    >>> dp.as_mteb("runs/x").mteb_model_meta.embed_dim  # doctest: +SKIP
+    16
+    """
     from diptych.encoders.mteb import MtebEncoder
 
     return MtebEncoder(load(encoder))

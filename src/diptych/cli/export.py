@@ -40,7 +40,7 @@ def export(options: ExportOptions) -> None:
     from diptych.data.captions import choose_captions
     from diptych.encoders.embeddings import read_data
     from diptych.evaluation.exchange import DATASET_FORMS, export_collection, export_evaluation
-    from diptych.evaluation.folders import the_evaluation
+    from diptych.training.folders import the_evaluation
 
     if options.to in DATASET_FORMS:
         if options.source is not None and options.data is not None:
