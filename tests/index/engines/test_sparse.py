@@ -220,6 +220,8 @@ def test_what_needs_the_weights_or_more_terms_than_can_be_summed_is_refused(make
     with pytest.raises(UsageError, match="16,001 terms, sums of 8-bit weights hold 16,000"):
         build_index(bags, "impacts", sample=np.eye(1, 16_001)).search(bags.rows, 2)
     assert build_index(bags).search(bags.rows[:1], 2).ids == [["image-0", "image-1"]]
+    most = make_bags(np.ones((3, 16_000)))  # the most that can be summed
+    assert build_index(most, "impacts").search(most.rows[:1], 2).ids == [["image-0", "image-1"]]
 
 
 # A few terms first, all of them for what these find.
