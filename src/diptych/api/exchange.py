@@ -49,7 +49,7 @@ def export(
             whole, split = read_data(data.model_dump(mode="json")), split or data.test
         else:
             whole = read(source)
-        return exchange.export_collection(to, *whole.part(split), target).path
+        return exchange.export_collection(to, *whole.part(split), target)[0]
     if to not in exchange.EVALUATION_FORMS:
         raise UnknownNameError("form of an export", to, exchange.EVALUATION_FORMS + exchange.DATASET_FORMS)
     if isinstance(source, Result) and to == "model-card":
@@ -58,7 +58,7 @@ def export(
         text = f"a {type(source).__name__} in memory cannot be written as {to}"
         raise UsageError(text, "give the folder of a run or of an evaluation: dp.evaluate(…, out=FOLDER)")
     folder = the_evaluation(path, how.pop("evaluation", None))
-    return exchange.export_evaluation(to, folder, target, **how).path
+    return exchange.export_evaluation(to, folder, target, **how)[0]
 
 
 def as_mteb(encoder: AnyEncoder) -> MtebEncoder:

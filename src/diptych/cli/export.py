@@ -49,12 +49,14 @@ def export(options: ExportOptions) -> None:
         run = None if options.source is None else run_of(options.source)
         whole = read_data(options.section(run))
         part, split = whole.part(options.split or (None if run is None else run.recipe.data.test))
-        found = export_collection(options.to, choose_captions(part, options.captions), split, options.out)
+        path, look = export_collection(
+            options.to, choose_captions(part, options.captions), split, options.out
+        )
     elif options.data is not None or options.source is None:
         text = f"--to {options.to} needs a run or an evaluation as SOURCE, and no --data"
         raise UsageError(text, "an evaluation holds what data it is of")
     else:
         folder = the_evaluation(Path(options.source), options.evaluation)
-        found = export_evaluation(options.to, folder, options.out, options.language)
-    show(f"{options.to} in {found.path}")
-    next_step(found.next_step)
+        path, look = export_evaluation(options.to, folder, options.out, options.language)
+    show(f"{options.to} in {path}")
+    next_step(look)

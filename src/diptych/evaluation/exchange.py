@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -32,11 +32,7 @@ _CUTOFFS, _DEPTH = (1, 3, 5, 10, 20, 100), 100  # a TREC run of an evaluation ha
 _TASKS = {"i2t": "image-to-text retrieval", "t2i": "text-to-image retrieval", BOTH: "both directions"}
 
 
-class Exported(NamedTuple):
-    """What was written, and a command that looks at it."""
-
-    path: Path
-    next_step: tuple[object, ...]
+Exported: TypeAlias = tuple[Path, tuple[object, ...]]  # what was written, and a command that looks at it
 
 
 def export_evaluation(to: str, folder: Path, out: Path | None, language: str = "eng-Latn") -> Exported:
@@ -47,18 +43,18 @@ def export_evaluation(to: str, folder: Path, out: Path | None, language: str = "
     if to == "model-card":
         file = write_model_card(result, target, model, encoder)
         saved = EncoderHeader.is_at(target)
-        return Exported(file, ("diptych", "info", target) if saved else ("head", "-n", "40", file))
+        return file, ("diptych", "info", target) if saved else ("head", "-n", "40", file)
     files = [folder / f"{way}.{kind}" for way in DIRECTIONS for kind in ("run", "qrels")]
     if missing := [file.name for file in files if not file.is_file()]:
         text = f"{folder} has no TREC files ({', '.join(missing)} missing)"
         raise StorageError(text, "evaluate again: diptych evaluate")
     if to == "mteb":
         file = _write_mteb(files, result, model, target, language)
-        return Exported(file, ("head", "-n", "20", file))
+        return file, ("head", "-n", "20", file)
     for file in files:
         with atomic_path(target / file.name) as temporary:
             shutil.copyfile(file, temporary)
-    return Exported(target, ("head", "-n", "3", target / files[0].name))
+    return target, ("head", "-n", "3", target / files[0].name)
 
 
 def export_collection(to: str, collection: Collection, split: str, out: Path | None) -> Exported:
@@ -67,11 +63,11 @@ def export_collection(to: str, collection: Collection, split: str, out: Path | N
     if target.is_file() or any(target.glob("*")):
         raise UsageError(f"{target} is there and not empty", "name a new folder with --out")
     if to == "beir":
-        return Exported(target, ("head", "-n", "2", _write_beir(collection, target, split)))
+        return target, ("head", "-n", "2", _write_beir(collection, target, split))
     table = _write_croissant(collection, target)
     if not isinstance(source, FolderSource):
-        return Exported(target, ("head", "-n", "2", table))
-    return Exported(target, ("diptych", "data", "check", "own", table, "--images", source.root))
+        return target, ("head", "-n", "2", table)
+    return target, ("diptych", "data", "check", "own", table, "--images", source.root)
 
 
 def needed(out: Path | None) -> Path:

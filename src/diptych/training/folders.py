@@ -43,7 +43,8 @@ def the_evaluation(path: Path | str, name: str | None = None) -> Path:
     """Return the folder of the evaluation that ``path`` means; UsageError where there is none."""
     found = evaluation_folder(path, name)
     if found is None:
-        raise UsageError(f"{path} holds no evaluation", f"run: diptych evaluate {path}")
+        more = "" if (Path(path) / "run.json").is_file() else " --data DATA --out FOLDER, and name FOLDER"
+        raise UsageError(f"{path} holds no evaluation", f"run: diptych evaluate {path}{more}")
     return found
 
 
