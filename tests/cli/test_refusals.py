@@ -111,7 +111,7 @@ data perturb {captions} --perturb typos,typing-errors --compat published => has 
 data perturb {captions} --perturb meaning --compat published => has no published form
 data perturb {captions} --perturb typos --set edits=2 => is not NAME.KEY=VALUE
 data perturb {captions} --perturb typos --set character-swap.edits=0 => edits: Input should be greater
-data perturb {captions} --perturb typos --set distraction-true.edits=0 => was not asked for
+data perturb {captions} --perturb typos --set distraction-true.edits=0 => was not requested
 data perturb {captions} --perturb typos --split test => has captions alone
 data perturb {captions} --perturb 'word order' --language none => needs a part-of-speech tagger
 data perturb {captions} --perturb typos --out {here} => holds other things
