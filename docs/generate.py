@@ -23,6 +23,7 @@ API = {
     "Analysis": "stress audit gradient_counts gradient_weights perturb_caption perturb_captions",
     "Search": "build_index open_index Searcher sparsify",
     "Studies": "run_study",
+    "Exchange": "export as_mteb",
     "Results and errors": "Table DiptychError",
 }
 """The public functions and classes of ``diptych`` by section of the API page."""

@@ -81,7 +81,10 @@ def test_every_pip_line_installs_the_library_that_is_missing() -> None:
     heavy = {"torch", "torchvision", "timm", "transformers", "lightning-fabric"}
     assert not heavy & (base | distributions(extras, "commerce") | distributions(extras, "engines"))
     everything = {
-        name for extra in extras if extra not in ("test", "dev") for name in distributions(extras, extra)
+        name
+        for extra in extras
+        if extra not in ("test", "dev", "docs")
+        for name in distributions(extras, extra)
     }
     assert everything == distributions(extras, "all")
 
@@ -116,7 +119,8 @@ def test_the_wheel_holds_the_package_and_the_sdist_everything(built: tuple[Path,
     with tarfile.open(built[1]) as sdist:
         held = {name.partition("/")[2] for name in sdist.getnames()}
     files = [path for pattern in ("*.md", "docs/**/*.*", "tests/*.py") for path in ROOT.glob(pattern)]
-    assert {path.relative_to(ROOT).as_posix() for path in files} <= held
+    names = {path.relative_to(ROOT).as_posix() for path in files}
+    assert {name for name in names if "__pycache__" not in name and "/." not in name} <= held
     assert {"LICENSE", "Makefile", "constraints.txt", "pyproject.toml"} <= held
 
 

@@ -165,8 +165,8 @@ def compare(*results: Result | Path | str | Mapping[str, Any], **options: Any) -
     >>> dp.compare({"one": found, "other": found}, measures=["rsum"]).difference("other", "rsum").p
     1.0
     """
-    from diptych.training.folders import evaluations_of
     from diptych.evaluation.significance import compare as compare_results
+    from diptych.training.folders import evaluations_of
 
     named: dict[str, Any] = {}
     for number, one in enumerate(results, 1):

@@ -35,8 +35,8 @@ def export(
     """
     from diptych.encoders.embeddings import read_data
     from diptych.evaluation import exchange
-    from diptych.training.folders import the_evaluation
     from diptych.evaluation.result import Result
+    from diptych.training.folders import the_evaluation
 
     target = None if out is None else Path(out)
     named = getattr(source, "loaded_from", None) or getattr(source, "folder", source)
