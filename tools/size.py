@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 CEILINGS = Path(__file__).with_name("sizes.json")
 BUDGETS = {
     "cli": (3_800, 3_000),
+    "api": (1_200, 1_000),
     "studies": (6_000, 5_000),
     "service": (2_500, 2_000),
     "report": (3_200, 2_300),

@@ -33,15 +33,15 @@ def export(
     >>> sorted(path.name for path in folder.iterdir())
     ['i2t', 't2i']
     """
+    from diptych.api import formats
     from diptych.encoders.embeddings import read_data
-    from diptych.evaluation import exchange
     from diptych.evaluation.result import Result
     from diptych.training.folders import the_evaluation
 
     target = None if out is None else Path(out)
     named = getattr(source, "loaded_from", None) or getattr(source, "folder", source)
     path = Path(named) if isinstance(named, str | Path) else None
-    if to in exchange.DATASET_FORMS:
+    if to in formats.DATASET_FORMS:
         if path is not None and is_run(path):
             from diptych.training.run import Run
 
@@ -49,16 +49,16 @@ def export(
             whole, split = read_data(data.model_dump(mode="json")), split or data.test
         else:
             whole = read(source)
-        return exchange.export_collection(to, *whole.part(split), target)[0]
-    if to not in exchange.EVALUATION_FORMS:
-        raise UnknownNameError("form of an export", to, exchange.EVALUATION_FORMS + exchange.DATASET_FORMS)
+        return formats.export_collection(to, *whole.part(split), target)[0]
+    if to not in formats.EVALUATION_FORMS:
+        raise UnknownNameError("form of an export", to, formats.EVALUATION_FORMS + formats.DATASET_FORMS)
     if isinstance(source, Result) and to == "model-card":
-        return exchange.write_model_card(source, exchange.needed(target))
+        return formats.write_model_card(source, formats.needed(target))
     if path is None:
         text = f"a {type(source).__name__} in memory cannot be written as {to}"
         raise UsageError(text, "give the folder of a run or of an evaluation: dp.evaluate(…, out=FOLDER)")
     folder = the_evaluation(path, how.pop("evaluation", None))
-    return exchange.export_evaluation(to, folder, target, **how)[0]
+    return formats.export_evaluation(to, folder, target, **how)[0]
 
 
 def as_mteb(encoder: AnyEncoder) -> MtebEncoder:

@@ -37,9 +37,9 @@ def export(options: ExportOptions) -> None:
         diptych export --data flickr30k --to beir --out beir
         diptych export --data flickr8k --split all --to croissant --out croissant
     """
+    from diptych.api.formats import DATASET_FORMS, export_collection, export_evaluation
     from diptych.data.captions import choose_captions
     from diptych.encoders.embeddings import read_data
-    from diptych.evaluation.exchange import DATASET_FORMS, export_collection, export_evaluation
     from diptych.training.folders import the_evaluation
 
     if options.to in DATASET_FORMS:
