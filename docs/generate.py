@@ -1,8 +1,4 @@
-"""Generate the reference from code, by the hooks at the end; the pages are in no folder.
-
-mkdocstrings fills the page of the API. Commands come from the command tree, keys of recipes from the models that check
-them, names from the registries.
-"""
+"""Generate the reference from the command tree, option models and registries; mkdocstrings fills the API's page."""
 
 from __future__ import annotations
 
@@ -46,6 +42,7 @@ NAMES = {
 }
 """Registries by heading: where they are, and where their names are used."""
 
+WORDS = (None, "TEXT", "PATH", "N")  # that stand for an argument's value, not for its name
 TYPES = {"str": "text", "float": "number", "int": "whole number", "bool": "true or false", "Path": "path"}
 
 
@@ -107,7 +104,10 @@ def _command(name: str, command: Any) -> str:
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
     options = [one for one in options if one.name not in ("as_json", "quiet", "help")]
     if arguments:
-        rows = ((f"`{one.metavar or one.name.upper()}`", one.help or "") for one in arguments)
+        rows = (
+            (f"`{one.name.upper() if one.metavar in WORDS else one.metavar}`", one.help or "")
+            for one in arguments
+        )
         parts.append(table(("argument", "what it is"), rows))
     parts.append(table(("option", "value", "default", "what it does"), map(_option, options)))
     return "\n".join(parts)

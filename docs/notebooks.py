@@ -53,15 +53,17 @@ def markdown_of(notebook: Any, name: str) -> str:
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
+        printed = "".join(
+            one.text for one in cell.outputs if one.output_type == "stream" and one.name == "stdout"
+        )
+        parts += [f"```text\n{printed.rstrip()}\n```"] if printed.strip() else []
         parts += [shown for output in cell.outputs if (shown := output_of(output))]
     title, _, rest = "\n\n".join(parts).partition("\n")
     return f"{title}\n\n[Download this notebook]({name}.ipynb){{ download }}\n{rest}\n"
 
 
 def output_of(output: Any) -> str:
-    """Return one output of a cell; progress bars and the error stream are not shown."""
-    if output.output_type == "stream":
-        return f"```text\n{output.text.rstrip()}\n```" if output.name == "stdout" else ""
+    """Return one result of a cell; progress bars and streams are not shown."""
     data = output.get("data", {})
     if "text/html" in data:
         html = data["text/html"]

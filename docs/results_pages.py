@@ -74,7 +74,7 @@ def _stored(name: str) -> dict[str, Any]:
 
 
 def _counted(counts: Counter[str]) -> str:
-    return ", ".join(f"{counts[one]} {one}" for one in sorted(counts, key=[*STATUSES, *counts].index))
+    return ", ".join(f"{one} {counts[one]}" for one in sorted(counts, key=[*STATUSES, *counts].index))
 
 
 def _anchor(name: str) -> str:

@@ -84,9 +84,10 @@ def explore_rows(
     label: str = "",
     **how: Any,
 ) -> Exploration:
-    """Do the same from embeddings: (n_images, d) and (n_texts, d) float32 rows, unit rows if cosine is meant.
+    """Say which choice of protocol would explain printed numbers, from (n_images, d) and (n_texts, d) embeddings.
 
-    ``reranked`` are matching scores of each query's best candidates; all others as of :func:`explore_scores`.
+    They are float32, of unit length where cosine is meant. ``reranked`` are matching scores of each query's best
+    candidates; all others as of :func:`explore_scores`.
     """
     truth, metadata = as_ground_truth(ground_truth, (len(images), len(texts)))
     scores = similarity_of(similarity).source(images, texts)
