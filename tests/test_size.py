@@ -1,6 +1,6 @@
 """The house only shrinks: no room is above its ceiling, and a ceiling rises only by lines that others gave up.
 
-The whole may grow only in a commit that says, after "Gained:", what a user has of it; tests never grow.
+The whole, and the tests, may grow only in a commit that says, after "Gained:", what is had of it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ def test_ceilings_rise_only_by_what_moved() -> None:
     messages = [git("log", "-1", "--format=%B", commit) for commit in commits]
     for later, earlier, message in zip([size.ceilings(), *versions], versions, ["", *messages], strict=False):
         grown = {room: lines - earlier.get(room, 0) for room, lines in later.items()}
-        whole = grown.pop("src")
-        assert grown.pop("tests") <= 0, "the ceiling of the tests was raised"
-        assert whole <= 0 or "Gained:" in message, "the ceiling of the whole was raised"
+        whole, tests = grown.pop("src"), grown.pop("tests")
+        assert max(whole, tests) <= 0 or "Gained:" in message, "the ceiling of the whole was raised"
         assert sum(grown.values()) <= max(0, whole), f"ceilings were raised, none was lowered: {grown}"
 
 

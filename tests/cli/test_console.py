@@ -66,7 +66,7 @@ def test_json_holds_all_that_is_printed_and_quiet_leaves_what_matters(capsys):
 def clock(monkeypatch):
     """A clock that stands still until it is moved."""
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("diptych.report.progress.time.monotonic", lambda: now[0])
     return now
 
 

@@ -48,7 +48,7 @@ def test_captions_of_a_text_file(diptych, tmp_path):
     done.shows("left out, for they have no published form: recognition-errors, typing-errors")
     diptych(f"{line} typos").hides("left out")
     done = diptych(f"{line} 'missing-character, pictures'")
-    done.shows("left out, for they change pictures: blur")
+    done.shows("left out, for they change images: blur")
     done.hides("published form")
     file.write_text("- " * 400 + "horses" + " -" * 400, encoding="utf-8")
     done = diptych(f"{line} missing-character --out {tmp_path}/out")

@@ -62,7 +62,14 @@ def test_a_search_imports_what_it_needs(index, diptych, head_folder, tmp_path):
     diptych(f"index {head_folder} --out {tmp_path}/sparse")
     np.save(tmp_path / "query.npy", np.ones(16))
     code = "import sys; from diptych.cli import main\ntry: main()\nexcept SystemExit: print(*sorted(sys.modules))"
-    heavy = {"timm", "torchvision", "matplotlib", "jinja2", "diptych.report", "diptych.cli.categories"}
+    heavy = {
+        "timm",
+        "torchvision",
+        "matplotlib",
+        "jinja2",
+        "diptych.report.document",
+        "diptych.cli.categories",
+    }
     heavy |= {"diptych.commerce", "transformers", "diptych.data.scenes"}
     for arguments, never in (
         ([index, "a red star"], heavy),

@@ -155,13 +155,14 @@ def test_a_corrupt_file_is_an_error(kind: str, encoders: Encoders, tmp_path: Pat
 def test_bad_items_are_named(kind: str, encoders: Encoders) -> None:
     encoder = encoders(kind)
     for texts, error, message in (
-        ("a dog", UsageError, "list of texts expected, got the text 'a dog'"),
         (["a", None], CaptionError, "text 1 is a NoneType"),
         (["a", float("nan")], CaptionError, "text 1 is a float"),
         (["a", "b\ud800"], CaptionError, "text 1 .* surrogate"),
     ):
         refused(error, message, encoder.encode_texts, texts)
-    refused(ImageError, "image 2 is a str", encoder.encode_images, [*pictures(2), "a.png"], 2)
+    np.testing.assert_array_equal(encoder.encode_texts("a dog"), encoder.encode_texts(["a dog"]))
+    refused(ImageError, "image 2 .*a.png does not exist", encoder.encode_images, [*pictures(2), "a.png"], 2)
+    refused(ImageError, "image 2 is a int", encoder.encode_images, [*pictures(2), 7], 2)
     refused(ImageError, r"image 0 .*\(36, 9\)", encoder.encode_images, [np.zeros((36, 9), "f4")])
     refused(UsageError, "batch_size must be 1 or more, got 0", encoder.encode_images, [], batch_size=0)
 

@@ -72,7 +72,7 @@ def test_captions_are_kept_and_the_nearest_is_shown(bags, tmp_path):
         ("image-0", "a red star"),
         ("image-3", "odd \ud800\n"),
     ]
-    assert [row[2].text for row in found.table.rows] == ["image-0", "image-3"]
+    assert [row[2].text for row in found.table().rows] == ["image-0", "image-3"]
 
 
 def test_vectors_need_no_encoder_and_sentences_do(bags, tmp_path):

@@ -118,7 +118,7 @@ def test_what_has_no_terms(vocabulary, monkeypatch):
     import transformers
 
     refused(UsageError, "BPE tokenizer, terms need WordPiece", TermVocabulary, Tokenizer(models.BPE()))
-    refused(UsageError, "a list of texts", vocabulary.caption_terms, "a dog")
+    assert vocabulary.caption_terms("a dog").shape[0] == 1
     refused(CaptionError, "text 1 is a NoneType", vocabulary.caption_terms, ["a", None])
     for captions in ([], ["", " "], ["abc"]):
         refused(DataError, "no letter occurs 2 times", TermVocabulary.learned, captions, 100, 2)

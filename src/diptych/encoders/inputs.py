@@ -32,7 +32,10 @@ def split_picture(item: Any, position: int | str) -> tuple[Image, Overlay | None
 
 def as_picture(item: Any, position: int | str) -> Image:
     if isinstance(item, str | Path):
-        item = read_image(Path(item))
+        try:
+            item = read_image(Path(item))
+        except ImageError as error:
+            raise ImageError(f"image {position} cannot be read: {error.message}", error.fix) from None
     if isinstance(item, OverlaidPicture):
         raise ImageError(
             f"image {position} has something laid over it (the digits of a shortcut), which this encoder "

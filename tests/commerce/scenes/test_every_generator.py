@@ -152,7 +152,7 @@ def check_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: py
     before = every_byte(folder)
     key, value = next(iter(OTHER[name].items()))
     held = json.loads((folder / "dataset.json").read_text())
-    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*asked for", MAKE[name], folder, **{key: value})
+    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*requested", MAKE[name], folder, **{key: value})
     version = held["version"]
     monkeypatch.setattr(GENERATORS[name], "version", version + 1)
     refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)

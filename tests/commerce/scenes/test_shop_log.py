@@ -15,7 +15,7 @@ from raw_shop_logs import cleaned, raw_rows, sessions_of
 
 from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import shop_log
-from diptych.commerce.scenes.shop_log import EFFECTS, ShopLog, make_shop_log
+from diptych.commerce.scenes.shop_log import EFFECTS, RAW_COLUMNS, ShopLog, make_shop_log
 from diptych.commerce.scenes.visits import HOUR, NEVER, NOTHING, Calendar, ShopWorld, visits_of, week_day
 
 
@@ -86,6 +86,35 @@ def check_dirt(shop: Path, tmp_path: Path, visitors: int) -> None:
     if not half:
         assert sessions_of(kept) == sessions_of(raw_rows(shop))
         assert any(one["time"] > other["time"] for one, other in pairwise(kept)), "in no order"
+
+
+def test_a_session_is_as_it_should_be(sessions: list[dict[str, Any]]) -> None:
+    known_later = 0
+    for one in sessions:
+        assert len({(event["device"], event["channel"], event["country"]) for event in one["events"]}) == 1
+        customers = [event["customer"] for event in one["events"]]
+        first = next((place for place, who in enumerate(customers) if who), len(customers))
+        assert set(customers[first:]) <= {one["visitor"]}, "known from then on"
+        if 0 < first < len(customers):
+            known_later += 1
+            assert one["events"][first]["action"] == "login"
+        assert [event["action"] for event in one["events"]].count("login") == (0 < first < len(customers))
+        basket = 0
+        for event in one["events"]:
+            assert list(event) == [*RAW_COLUMNS, "t_us"]
+            assert (event["query"] is not None) == (event["action"] == "query")
+            assert (event["page"] is not None) == (event["action"] == "page")
+            assert (event["item"] is None) == (event["price"] is None)
+            assert event["purchased"] == (event["page"] == "confirmation")
+            basket += event["action"] == "add"
+            if event["action"] == "remove" or event["purchased"]:
+                assert basket, "something was put into it before"
+        pages = [event["page"] for event in one["pages"]]
+        assert pages.count("confirmation") == one["purchase"]
+        if one["purchase"]:
+            place = pages.index("confirmation")
+            assert pages[place - 2 : place] == ["basket", "checkout"]
+    assert known_later > 10
 
 
 def by_visitor(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:

@@ -170,7 +170,7 @@ def test_stopped_it_resumes_and_ends_the_same(
     kept = folder / "units" / "identified-0"
     of = json.loads((kept / "step_model.json").read_text())["of"]
     assert files_of(alone.save(tmp_path / "alone", of=of)) == files_of(kept)
-    with pytest.raises(MismatchError, match="holds other models: models .*asked for") as refused:
+    with pytest.raises(MismatchError, match="holds other models: models .*requested") as refused:
         train(features, folder, **{**how, "steps": [0, 1]})
     assert len(refused.value.message) < 400
     (folder / "training.json").write_text("{")
