@@ -276,7 +276,7 @@ class Table:
 def _text(cell: Cell) -> str:
     text = f"<strong>{escape(cell.text)}</strong>" if cell.strong else escape(cell.text)
     text = f'<a href="{escape(cell.link)}">{text}</a>' if cell.link else text
-    return text + (f'<span class="note">{escape(cell.note)}</span>' if cell.note else "")
+    return text + (f' <span class="note">{escape(cell.note)}</span>' if cell.note else "")
 
 
 def _value(cell: Cell) -> str:
@@ -325,6 +325,10 @@ class Tabular:
         """Return what is shown as charts."""
         return ()
 
+    def below(self) -> str:
+        """Return the line below the tables: what the numbers depend on."""
+        return ""
+
     def table(self, number: int = 0) -> Table:
         """Return one of the tables, the first by default."""
         return self.tables()[number]
@@ -334,7 +338,8 @@ class Tabular:
         return self.table(number).to_pandas()
 
     def __str__(self) -> str:
-        return rendered(table for table in self.tables() if not table.folded)
+        shown = [table for table in self.tables() if not table.folded]
+        return rendered([*shown, self.below()] if self.below() else shown)
 
     def __repr__(self) -> str:
         captions = "; ".join(f"{one.caption} ({len(one.rows)} rows)" for one in self.tables()[:3])
@@ -342,5 +347,6 @@ class Tabular:
 
     def _repr_html_(self) -> str:
         tables = [table.html() for table in self.tables() if not table.folded]
+        tables += [f'<p class="after">{escape(self.below())}</p>'] if self.below() else []
         drawn = type(self).drawn
         return "\n".join(tables if drawn is None else [drawn(self), *tables])

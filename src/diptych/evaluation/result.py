@@ -229,6 +229,8 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych evaluate"):
+    """The values of an evaluation, with chance levels, intervals and the protocol that they depend on."""
+
     protocol: Protocol
     scores: dict[str, dict[str, Score]]  # per direction, or ``"both"`` for sums, and measure
     # per direction and measure, one float64 per query, NaN for one that was not evaluated
@@ -239,6 +241,7 @@ class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych 
     text_image: np.ndarray | None = None
 
     def score(self, name: str, direction: str = BOTH) -> Score:
+        """Return a measure's value, chance and interval; ``direction`` is ``i2t``, ``t2i`` or, of sums, ``both``."""
         if direction not in self.scores:
             raise UnknownNameError("direction", direction, self.scores)
         if name not in self.scores[direction]:
@@ -246,6 +249,7 @@ class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych 
         return self.scores[direction][name]
 
     def value(self, name: str, direction: str = BOTH) -> float:
+        """Return a measure's value: a share in [0, 1], a rank from 1, or a sum in per cent."""
         return self.score(name, direction).value
 
     @property
@@ -347,4 +351,7 @@ class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych 
         return [Chart("Recall against chance", bars, "", "% of queries", names)]
 
     def protocol_line(self) -> str:
+        """Return everything that the values depend on, in one line."""
         return self.protocol.line()
+
+    below = protocol_line

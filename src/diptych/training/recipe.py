@@ -217,6 +217,7 @@ class Recipe(Options):
 
     @property
     def epochs(self) -> int:
+        """Return the number of epochs of all stages."""
         return sum(stage.epochs for stage in self.stages)
 
     def to_toml(self) -> str:

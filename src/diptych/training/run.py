@@ -306,4 +306,5 @@ class Run(TrainingFolder):
 
     @property
     def best(self) -> Path:
+        """Return the folder of the encoder that is kept; :func:`diptych.load` reads it."""
         return self.folder / "best"
