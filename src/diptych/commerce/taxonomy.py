@@ -52,7 +52,10 @@ class CategoryTree:
         language: str = "",
         notes: Sequence[str] = (),
     ) -> None:
-        self.name, self.version, self.language, self.notes = name, version, language, tuple(notes)
+        self.name: str = name
+        self.version: str = version
+        self.language: str = language
+        self.notes: tuple[str, ...] = tuple(notes)
         nodes: set[Names] = set()
         for path in map(tuple, paths):
             if not all(path) or not 0 < len(path) <= MAX_LEVELS:
@@ -63,16 +66,18 @@ class CategoryTree:
         self.codes: Mapping[Names, str] = dict(codes or {})
         self._number = {path: number for number, path in enumerate(self.paths)}
         n, names = len(self.paths), Counter(path[-1] for path in self.paths)
-        self.depth = np.array([len(path) for path in self.paths], dtype=np.int64)
-        self.lineage = np.full((n, int(self.depth.max(initial=1))), -1, dtype=np.int64)
+        self.depth: np.ndarray = np.array([len(path) for path in self.paths], dtype=np.int64)
+        self.lineage: np.ndarray = np.full((n, int(self.depth.max(initial=1))), -1, dtype=np.int64)
         for number, path in enumerate(self.paths):
             self.lineage[number, : len(path)] = [self._number[path[:end]] for end in range(1, len(path) + 1)]
         self.root: np.ndarray = self.lineage[:, 0]
-        self.parent = np.array([self._number.get(path[:-1], -1) for path in self.paths], dtype=np.int64)
-        self.children = np.bincount(self.parent + 1, minlength=n + 1)[1:]
+        self.parent: np.ndarray = np.array(
+            [self._number.get(path[:-1], -1) for path in self.paths], dtype=np.int64
+        )
+        self.children: np.ndarray = np.bincount(self.parent + 1, minlength=n + 1)[1:]
         self.is_leaf: np.ndarray = self.children == 0
-        self.shares_name = np.array([names[path[-1]] > 1 for path in self.paths], dtype=bool)
-        self.fingerprint = fingerprint_lists(self.paths)
+        self.shares_name: np.ndarray = np.array([names[path[-1]] > 1 for path in self.paths], dtype=bool)
+        self.fingerprint: str = fingerprint_lists(self.paths)
 
     def __len__(self) -> int:
         return len(self.paths)

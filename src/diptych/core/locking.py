@@ -12,7 +12,7 @@ from typing import TypeVar
 from diptych.core.errors import StorageError
 from diptych.core.files import remove_leftovers, storage_error
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 

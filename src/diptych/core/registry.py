@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from diptych.core.errors import UnknownNameError
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def plug_ins(*groups: str) -> Iterator[tuple[str, Any]]:

@@ -234,7 +234,7 @@ class FolderSource:
     """Images that are files below one folder."""
 
     def __init__(self, root: Path | str, names: Sequence[str]) -> None:
-        self.root = Path(root)
+        self.root: Path = Path(root)
         self.names = names
         for name in names:
             check_inside(name, self.root)

@@ -120,7 +120,7 @@ class Stored:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._header = header = Columns.open(folder)
-        self.places = NumberTable(folder / "places.i8", header.places, header.images)
+        self.places: NumberTable = NumberTable(folder / "places.i8", header.places, header.images)
         self._codes = np.fromfile(folder / "splits.u1", dtype=np.uint8)
 
     def check(self, texts: Sequence[str] = ()) -> None:

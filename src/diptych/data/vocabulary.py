@@ -53,7 +53,7 @@ class Vocabulary:
     """A fixed list of words; a word's place is its id."""
 
     def __init__(self, entries: Sequence[str]) -> None:
-        self.entries = tuple(entries)
+        self.entries: tuple[str, ...] = tuple(entries)
         if self.entries[: len(SPECIAL)] != SPECIAL:
             raise DataError(f"a vocabulary starts with {SPECIAL}, got {self.entries[: len(SPECIAL)]}")
         self._ids = {word: number for number, word in enumerate(self.entries)}

@@ -104,8 +104,10 @@ class LinearlyAdapted(DualEncoder):
 
     def __init__(self, base: DualEncoder, maps: LinearMaps, about: dict[str, Any]) -> None:
         check_adaptable(base)
-        self.base, self.maps, self.about = base, maps, about
-        self.name = f"{getattr(base, 'name', base.family)} + {about.get('pairs', '?')} pairs"
+        self.base: DualEncoder = base
+        self.maps: LinearMaps = maps
+        self.about: dict[str, Any] = about
+        self.name: str = f"{getattr(base, 'name', base.family)} + {about.get('pairs', '?')} pairs"
 
     @property
     def width(self) -> int:

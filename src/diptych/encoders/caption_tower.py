@@ -30,7 +30,7 @@ from diptych.encoders.official.checkpoint import published_weights
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class WordTowerConfig(Options):
@@ -77,13 +77,13 @@ class WordTower(Tower):
         self.config = config
         self.vocabulary = vocabulary
         self.word_width: int = config.word_width or self.base
-        self.embed = nn.Embedding(len(vocabulary), self.word_width)
+        self.embed: nn.Embedding = nn.Embedding(len(vocabulary), self.word_width)
         nn.init.uniform_(self.embed.weight, -0.1, 0.1)
         if config.word_vectors is not None and load_weights:
             self._start_from(Path(config.word_vectors))
         state, key = self._add_layers()
-        self.dropout = nn.Dropout(config.dropout)
-        self.head = text_head(config, state, self.base, config.hidden, key)
+        self.dropout: nn.Dropout = nn.Dropout(config.dropout)
+        self.head: nn.Module = text_head(config, state, self.base, config.hidden, key)
 
     @abstractmethod
     def _add_layers(self) -> tuple[int, str]:
@@ -151,7 +151,7 @@ class CaptionTower(WordTower):
         config, state = self.config, self.config.hidden_state or self.base
         if config.bidirectional and state % 2:
             raise UsageError(f"hidden_state {state} is odd", "two directions share it evenly")
-        self.rnn = nn.GRU(
+        self.rnn: nn.GRU = nn.GRU(
             config.word_width,
             state // (2 if config.bidirectional else 1),
             num_layers=config.layers,
@@ -289,7 +289,9 @@ class TargetTower(Tower):
                 f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
                 f"set model.width = {targets.width}, or model.text.head = 'mlp'",
             )
-        self.head = text_head(config, targets.width, self.base, config.hidden or targets.width, "targets")
+        self.head: nn.Module = text_head(
+            config, targets.width, self.base, config.hidden or targets.width, "targets"
+        )
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
         key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch

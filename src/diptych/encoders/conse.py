@@ -153,7 +153,7 @@ class ConseEncoder(DualEncoder):
             )
         if config.top > classes:
             raise UsageError(f"top {config.top} of {classes} classes", "take at most as many as there are")
-        self.texts = list(texts)
+        self.texts: list[str] = list(texts)
         self.sentences = sentences
         self.name = name
 

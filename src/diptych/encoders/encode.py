@@ -43,7 +43,7 @@ from diptych.encoders.row_store import RowPlan, RowStore
 
 T = TypeVar("T")
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
@@ -56,8 +56,8 @@ class DistributedContext:
 
     def __init__(self, fabric: Any = None) -> None:
         self._fabric = fabric
-        self.rank = 0 if fabric is None else int(fabric.global_rank)
-        self.world_size = 1 if fabric is None else int(fabric.world_size)
+        self.rank: int = 0 if fabric is None else int(fabric.global_rank)
+        self.world_size: int = 1 if fabric is None else int(fabric.world_size)
 
     @property
     def is_main_process(self) -> bool:

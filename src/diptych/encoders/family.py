@@ -20,7 +20,7 @@ from diptych.core.registry import Registry
 from diptych.encoders.dual_encoder import CONFIG_FILE, DualEncoder, EncoderHeader
 from diptych.encoders.given_rows import is_folder_of_rows
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,10 +63,12 @@ class _Table:
 class GivenRows(DualEncoder):
     """A folder of rows in an encoder's place; rows are divided by their length, a zero row stays zero."""
 
-    family = "rows"
+    family: ClassVar[str] = "rows"
 
     def __init__(self, folder: Path, images: _Table, texts: _Table) -> None:
-        self.folder, self.name, self._images, self._texts = folder, folder.name, images, texts
+        self.folder: Path = folder
+        self.name: str = folder.name
+        self._images, self._texts = images, texts
 
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> GivenRows:

@@ -32,7 +32,7 @@ from diptych.encoders.pretrained import PretrainedEncoder
 
 MODULES_FILE = "modules.json"  # lists the modules of a sentence-transformers model
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _WRAPPERS = ("CLIPModel", "Transformer")
 _FILES = {

@@ -93,7 +93,9 @@ class ImageTower(Tower):
         self.config = config
         pretrained = config.pretrained and config.weights is None and load_weights
         fix = "model.image.weights, as an image option weights=FILE"
-        self.backbone = timm_network(config.backbone, config.backbone_options, pretrained, fix, num_classes=0)
+        self.backbone: nn.Module = timm_network(
+            config.backbone, config.backbone_options, pretrained, fix, num_classes=0
+        )
         if config.weights is not None and load_weights:
             load_fitting(
                 self.backbone,
@@ -103,10 +105,10 @@ class ImageTower(Tower):
                 ignore=("classifier.", "fc.", "head."),
             )
         hidden = getattr(self.backbone, "head_hidden_size", None)
-        self.feature_width = int(hidden or self.backbone.num_features)
+        self.feature_width: int = int(hidden or self.backbone.num_features)
         if config.grid is not None:
             self.feature_width = _map_channels(self.backbone, config) * config.grid[0] * config.grid[1]
-        self.head = make_head(
+        self.head: nn.Sequential = make_head(
             self.feature_width, self.base, config.hidden, config.dropout, config.bias, config.batch_norm
         )
 
@@ -205,13 +207,13 @@ class GraphConvolution(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.g = nn.Conv1d(width, width, 1)
+        self.g: nn.Conv1d = nn.Conv1d(width, width, 1)
         norm = nn.BatchNorm1d(width)
         nn.init.zeros_(norm.weight)
         nn.init.zeros_(norm.bias)
         self.W = nn.Sequential(nn.Conv1d(width, width, 1), norm)
-        self.theta = nn.Conv1d(width, width, 1)
-        self.phi = nn.Conv1d(width, width, 1)
+        self.theta: nn.Conv1d = nn.Conv1d(width, width, 1)
+        self.phi: nn.Conv1d = nn.Conv1d(width, width, 1)
 
     def forward(self, regions: Tensor) -> Tensor:
         """Map (n, width, N) → (n, width, N)."""
@@ -227,12 +229,12 @@ class RegionHead(nn.Module):
     def __init__(self, config: RegionTowerConfig, width: int) -> None:
         super().__init__()
         self.config = config
-        self.fc = nn.Linear(config.feature_width, width)
+        self.fc: nn.Linear = nn.Linear(config.feature_width, width)
         start_uniform(self.fc)
         for number in range(1, config.layers + 1):
             self.add_module(f"Rs_GCN_{number}", GraphConvolution(width))
         if config.fusion == "gru":
-            self.img_rnn = nn.GRU(width, width, batch_first=True)
+            self.img_rnn: nn.GRU = nn.GRU(width, width, batch_first=True)
         self.bn: nn.Module = nn.BatchNorm1d(width) if config.batch_norm else nn.Identity()
 
     def related(self, regions: Tensor) -> Tensor:
@@ -287,9 +289,9 @@ class RegionTower(Tower):
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
         self.config = config
-        self.backbone = nn.Module()
-        self.feature_width = config.feature_width
-        self.head = RegionHead(config, self.base)
+        self.backbone: nn.Module = nn.Module()
+        self.feature_width: int = config.feature_width
+        self.head: RegionHead = RegionHead(config, self.base)
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         return as_regions(item, position, self.config.regions, self.config.feature_width)
@@ -314,7 +316,7 @@ class RegionTower(Tower):
         return self.project(regions)
 
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _BLOCK_IMAGES = 32
 

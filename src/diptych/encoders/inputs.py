@@ -111,7 +111,7 @@ class ByteTable:
     """(height, width, 3) uint8 pixels → (3, height, width) float32, by (3, 256) values of each channel's bytes."""
 
     def __init__(self, values: np.ndarray) -> None:
-        self.values = np.ascontiguousarray(values, dtype=np.float32)
+        self.values: np.ndarray = np.ascontiguousarray(values, dtype=np.float32)
 
     @classmethod
     def of(cls, finish: Callable[[np.ndarray], np.ndarray]) -> ByteTable | None:

@@ -30,7 +30,7 @@ from diptych.metrics.products import EPSILON
 if TYPE_CHECKING:
     from diptych.encoders.two_stage import Cleaning
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _BLOCK = 4096  # captions whose token ids are made together
 _BATCHES_PER_BLOCK = 16  # tokenised and sorted by length at a time, so that memory is bounded
@@ -83,10 +83,12 @@ class PretrainedEncoder(TrainableEncoder):
         characters: int | None = None,
         prefix: str = "",
     ) -> None:
-        self.device = pick_device(device)
+        self.device: torch.device = pick_device(device)
         self.model: Any = model.eval().requires_grad_(False).to(self.device)
-        self.name, self.text_limit, self.characters = name, text_limit, characters
-        self.prefix = prefix
+        self.name: str = name
+        self.prefix: str = prefix
+        self.text_limit: int = text_limit
+        self.characters: int | None = characters
         # Tokenizers remember the last call's length and padding: one thread at a time.
         self._tokenizing = threading.Lock()
 
@@ -322,7 +324,10 @@ class PretrainedEncoder(TrainableEncoder):
 class PretrainedInputs(CaptionInputs):
     """Token ids of captions, cut to the model's limit, end to end."""
 
-    wordless = ("another library's tokenizer knows no words", "leave caption_augmentation out")
+    wordless: ClassVar[tuple[str, str]] = (
+        "another library's tokenizer knows no words",
+        "leave caption_augmentation out",
+    )
 
     def __init__(self, encoder: PretrainedEncoder, texts: Sequence[str]) -> None:
         self._encoder = encoder
@@ -331,7 +336,7 @@ class PretrainedInputs(CaptionInputs):
         for start in range(0, len(texts), _BLOCK):
             ids = encoder.token_ids(texts[start : start + _BLOCK], start)
             self._ids += [row.astype(np.int32) for row in ids]
-        self.lengths = np.asarray([len(row) for row in self._ids], dtype=np.int64)
+        self.lengths: np.ndarray = np.asarray([len(row) for row in self._ids], dtype=np.int64)
         self._shortened = False
 
     def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
@@ -356,7 +361,7 @@ class _Side(torch.nn.Module):
     def __init__(self, encoder: PretrainedEncoder, parts: Sequence[str]) -> None:
         super().__init__()
         self._encoder = encoder
-        self.backbone = torch.nn.Module()
+        self.backbone: torch.nn.Module = torch.nn.Module()
         for name in parts:
             part = getattr(encoder.model, name)
             if isinstance(part, torch.nn.Parameter):
@@ -419,8 +424,8 @@ class PretrainedTowers:
 
     def __init__(self, encoder: PretrainedEncoder) -> None:
         images, texts = encoder.sides()
-        self.image = PretrainedImages(encoder, images)
-        self.text = PretrainedTexts(encoder, texts)
+        self.image: PretrainedImages = PretrainedImages(encoder, images)
+        self.text: PretrainedTexts = PretrainedTexts(encoder, texts)
         held = [*self.image.parameters(), *self.text.parameters()]
         ids = {id(parameter) for parameter in held}
         scales = {"logit_scale", "logit_bias", "temperature"}

@@ -39,7 +39,7 @@ from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of
 from diptych.metrics.topk import top_k
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _PICTURES = 8  # what is lost to an interruption: of COCO at k = 256 some 10,000 pairs
 _PAIRS = 64

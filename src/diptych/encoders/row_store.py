@@ -35,7 +35,7 @@ from diptych.core.locking import taking_turns
 from diptych.core.reading import map_array
 from diptych.data.loading import read_ahead
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _PLAN, _ROWS, _JOURNAL = "plan.json", "rows.npy", "finished.u1"
 _SECONDS = 2.0  # flushing takes longer than a small block: blocks are recorded together, this often
@@ -81,7 +81,7 @@ class RowStore:
 
     def __init__(self, target: Path, plan: RowPlan) -> None:
         self.target, self.plan = target, plan
-        self.folder = target.with_name(f"{target.name}.unfinished")
+        self.folder: Path = target.with_name(f"{target.name}.unfinished")
         self._written: list[int] = []
 
     @classmethod

@@ -103,7 +103,7 @@ class Tower(nn.Module):
     ) -> None:
         super().__init__()
         self.absolute = absolute
-        self.base = width
+        self.base: int = width
         self.projection: nn.Module = nn.Identity()
         if projection is not None:
             self.base = projection.base
@@ -177,7 +177,7 @@ class TokenInputs(CaptionInputs):
     ) -> None:
         self._flat, self._starts = flat, starts
         self._vocabulary, self._max_tokens = vocabulary, max_tokens
-        self.lengths = np.diff(starts)
+        self.lengths: np.ndarray = np.diff(starts)
 
     def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
         starts = self._starts[rows]
@@ -252,14 +252,14 @@ def pad_tokens(
 class TargetInputs(CaptionInputs):
     """(n, d) float32 vectors of captions, from a sentence encoder or an LSA."""
 
-    wordless = (
+    wordless: ClassVar[tuple[str, str]] = (
         "captions are vectors of sentences: no word can be unknown or left out",
         "leave caption_augmentation out, or set model.text.kind = 'gru'",
     )
 
     def __init__(self, vectors: np.ndarray) -> None:
         self._vectors = vectors
-        self.lengths = np.ones(len(vectors), dtype=np.int64)
+        self.lengths: np.ndarray = np.ones(len(vectors), dtype=np.int64)
 
     def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
         if endings is not None and any(endings):

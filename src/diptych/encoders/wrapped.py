@@ -25,11 +25,14 @@ _SIDE = 64  # pixels of these images
 class _Captions(CaptionInputs):
     """Captions that are tokenised a batch at a time."""
 
-    wordless = ("a tokenizer of your own knows no words", "leave caption_augmentation out")
+    wordless: ClassVar[tuple[str, str]] = (
+        "a tokenizer of your own knows no words",
+        "leave caption_augmentation out",
+    )
 
     def __init__(self, texts: Sequence[str], tokenize: Callable[[list[str]], Tensor]) -> None:
         self._texts, self._tokenize = check_texts(texts), tokenize
-        self.lengths = np.ones(len(texts), dtype=np.int64)
+        self.lengths: np.ndarray = np.ones(len(texts), dtype=np.int64)
 
     def batch(self, rows: np.ndarray, endings: Endings = None) -> Batch:
         texts = [self._texts[row] for row in rows.tolist()]
@@ -109,10 +112,11 @@ class WrappedEncoder(TrainableEncoder):
         name: str = "wrapped",
         device: str | None = None,
     ) -> None:
-        self.name, self._functions = name, (image, text)
+        self.name: str = name
+        self._functions = image, text
         self._preprocess, self._tokenize = preprocess, tokenize
         self.temperature: float | None = None
-        self.modules = [part for part in self._functions if isinstance(part, nn.Module)]
+        self.modules: list[nn.Module] = [part for part in self._functions if isinstance(part, nn.Module)]
         first = next((value for part in self.modules for value in part.parameters()), None)
         self.to(pick_device(device) if device is not None or first is None else first.device)
 
@@ -125,7 +129,7 @@ class WrappedEncoder(TrainableEncoder):
         )
 
     def to(self, device: torch.device) -> None:
-        self.device = device
+        self.device: torch.device = device
         for part in self.modules:
             part.to(device)
 

@@ -91,7 +91,7 @@ class RerankedScores:
             name: CandidateRanks(cut.candidates(name), cut.adds_contrastive, truth.positives(name))
             for name in DIRECTIONS
         }
-        self.similarity = "" if first is None else first.similarity
+        self.similarity: str = "" if first is None else first.similarity
         self.usual_ties = "compat" if unranked == "published" else "expected"
         queries_of = {name: truth.queries(name) for name in DIRECTIONS}
         missed = {

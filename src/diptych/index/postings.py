@@ -94,7 +94,7 @@ class Candidates(NamedTuple):
 class Postings:
     """The codes of n documents."""
 
-    mapped: ClassVar = frozenset(f"postings.{name}.npy" for name in MAPPED)
+    mapped: ClassVar[frozenset[str]] = frozenset(f"postings.{name}.npy" for name in MAPPED)
 
     count: int  # n
     hubs: np.ndarray  # (blocks, hubs, block)
@@ -314,7 +314,7 @@ class Segments:
     """All documents of an index; slots are numbered through."""
 
     def __init__(self, first: Segment, hub_share: float) -> None:
-        self.parts = [first]
+        self.parts: list[Segment] = [first]
         self._hub_share = hub_share
 
     def __len__(self) -> int:

@@ -48,7 +48,7 @@ class Connection:
         self._variable, self._timeout = str(options["key_variable"]), int(options["timeout"])
         self.remote = bool(self.url)
         where = f"at {self.url}" if self.remote else "in this process"
-        self.place = f"Qdrant collection {self.collection!r} {where}"
+        self.place: str = f"Qdrant collection {self.collection!r} {where}"
         if not self.remote:
             self._client = client.QdrantClient(":memory:")
             return

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,7 +31,7 @@ _CANDIDATES = 1 << 20  # of the queries of one call of the library
 class RescoredIndex(SlotIndex):
     """Items in slots in order of insertion, as they were built: none can be added or deleted."""
 
-    mapped = SparseRows.mapped
+    mapped: ClassVar[frozenset[str]] = SparseRows.mapped
 
     def __init__(self, rows: SparseRows, ids: IdTable, **known: Any) -> None:
         super().__init__(ids, **known)

@@ -118,9 +118,11 @@ class Searcher:
     def __init__(
         self, index: Index, encoder: Any = None, note: str = "", collection: Collection | None = None
     ) -> None:
-        self.index, self.encoder, self.note = index, encoder, note
+        self.index: Index = index
+        self.encoder: Any = encoder
+        self.note: str = note
         self.collection = collection
-        self.kind = str(index.about.get("kind", "image"))
+        self.kind: str = str(index.about.get("kind", "image"))
         self._added: dict[str, Any] = {}  # images, or their paths, by the ids that they were added under
 
     def __len__(self) -> int:

@@ -31,7 +31,7 @@ class IdTable:
     """
 
     def __init__(self, ids: Sequence[str], dead: np.ndarray | None = None) -> None:
-        self.names = np.array([*ids, None], dtype=object)[:-1]
+        self.names: np.ndarray = np.array([*ids, None], dtype=object)[:-1]
         self._alive = np.ones(len(self.names), dtype=bool) if dead is None else ~dead
         self._slot_of: dict[str, int] | None = None
 

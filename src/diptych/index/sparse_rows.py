@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -21,14 +21,14 @@ _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 class SparseRows:
     """(n, |V|) canonical float32 rows in the types that the kernels take; what is of that type is not copied."""
 
-    mapped = frozenset({"columns.npy", "weights.npy"})
+    mapped: ClassVar[frozenset[str]] = frozenset({"columns.npy", "weights.npy"})
 
     def __init__(self, rows: csr_array) -> None:
-        self.width = int(rows.shape[1])
+        self.width: int = int(rows.shape[1])
         # Plain views: slicing np.memmap objects costs microseconds each.
-        self.indptr = np.ascontiguousarray(np.asarray(rows.indptr), dtype=np.int64)
-        self.columns = np.ascontiguousarray(np.asarray(rows.indices), dtype=np.int32)
-        self.weights = np.ascontiguousarray(np.asarray(rows.data), dtype=np.float32)
+        self.indptr: np.ndarray = np.ascontiguousarray(np.asarray(rows.indptr), dtype=np.int64)
+        self.columns: np.ndarray = np.ascontiguousarray(np.asarray(rows.indices), dtype=np.int32)
+        self.weights: np.ndarray = np.ascontiguousarray(np.asarray(rows.data), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self.indptr) - 1

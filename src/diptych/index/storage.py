@@ -105,7 +105,7 @@ class CollectionCaptions(Captions):
     def __init__(self, collection: Collection, kind: str) -> None:
         self.collection, self._of_images = collection, kind == "image"
         ids = collection.image_ids if self._of_images else collection.caption_ids
-        self.rows = {name: row for row, name in enumerate(ids)}
+        self.rows: dict[str, int] = {name: row for row, name in enumerate(ids)}
 
     def __getitem__(self, name: str) -> list[str]:
         row = self.rows[name]

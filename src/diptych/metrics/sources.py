@@ -77,7 +77,7 @@ class DenseRows(ScoreSource):
         self.images, self.texts = (cosine_rows(rows) if self.unit else rows for rows in (images, texts))
         if self.images is not images or self.texts is not texts:
             norms = check_rows(self.images, "image"), check_rows(self.texts, "text")
-        self.shape = len(images), len(texts)
+        self.shape: tuple[int, int] = len(images), len(texts)
         self._norms = {"i2t": norms[0], "t2i": norms[1]}
 
     def part(self, images: Rows, texts: Rows) -> DenseRows:
@@ -197,11 +197,11 @@ class GivenScores(ScoreSource):
     similarity = "given scores"
 
     def __init__(self, scores: np.ndarray) -> None:
-        self.scores = np.asarray(scores)
+        self.scores: np.ndarray = np.asarray(scores)
         if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
             text = f"{self.scores.dtype} with shape {self.scores.shape}"
             raise DataError(f"scores must be a matrix of numbers (images, texts), got {text}")
-        self.shape = self.scores.shape
+        self.shape: tuple[int, int] = self.scores.shape
         for row, values in enumerate(self.scores):
             bad = np.flatnonzero(~np.isfinite(values))
             if len(bad):

@@ -60,9 +60,9 @@ class SparseProducts(ScoreSource):
         text_ids: Sequence[str] | None = None,
         sides: tuple[str, str] = ("image", "text"),
     ) -> None:
-        self.images = check_sparse_rows(images, sides[0], image_ids)
-        self.texts = check_sparse_rows(texts, sides[1], text_ids)
-        self.shape = self.images.shape[0], self.texts.shape[0]
+        self.images: csr_array = check_sparse_rows(images, sides[0], image_ids)
+        self.texts: csr_array = check_sparse_rows(texts, sides[1], text_ids)
+        self.shape: tuple[int, int] = self.images.shape[0], self.texts.shape[0]
         if self.images.shape[1] != self.texts.shape[1]:
             raise DataError(
                 f"{sides[0]} rows have {self.images.shape[1]} terms, {sides[1]} rows {self.texts.shape[1]}",

@@ -63,7 +63,7 @@ class Counter:
         self.positives, self.every = positives, every
         self.rows, self.scores = positives.rows[order], scores[order]
         # (3, entries): negatives that score more, that score the same, and those of these later in the gallery
-        self.counts = np.zeros((3, len(order)), dtype=np.int64)
+        self.counts: np.ndarray = np.zeros((3, len(order)), dtype=np.int64)
         deepest = int(positives.counts.max(initial=0))
         self.layers = []
         for depth in range((deepest if every else min(1, deepest)) if counted else 0):

@@ -322,7 +322,7 @@ class Tempered(Directed):
         super().__init__(**choices)
         self._fixed = checked_temperature(temperature)
         start = torch.tensor(-math.log(temperature)) if learn_temperature else None
-        self.log_scale = None if start is None else nn.Parameter(start)
+        self.log_scale: nn.Parameter | None = None if start is None else nn.Parameter(start)
 
     @property
     def temperature(self) -> float | Tensor:

@@ -52,7 +52,9 @@ class SigLIP(Tempered):
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
         _checked_bias(bias)
-        self.bias = nn.Parameter(torch.tensor(float(bias))) if learn_bias else bias
+        self.bias: nn.Parameter | float | Tensor = (
+            nn.Parameter(torch.tensor(float(bias))) if learn_bias else bias
+        )
 
     def of_logits(self, temperature: float | Tensor) -> OneWay:
         bias = _checked_bias(self.bias)

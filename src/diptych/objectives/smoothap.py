@@ -68,7 +68,7 @@ class SmoothAP(Directed):
     def __init__(self, temperature: float = 0.01, **choices: Unpack[LossOptions]) -> None:
         super().__init__(**choices)
         checked_temperature(temperature)
-        self.temperature = float(temperature)
+        self.temperature: float = float(temperature)
 
     def one_way(self, scores: Tensor) -> tuple[Tensor, OneWay]:
         sign = -1 if self.compat == "positive-sign" else 1

@@ -34,9 +34,9 @@ class SparseHead(nn.Module):
     def __init__(self, width: int, hidden: int, terms: int, *, bias: bool = True, eps: float = 1e-12) -> None:
         super().__init__()
         self.width, self.hidden_width, self.terms = width, hidden, terms
-        self.proj = nn.Linear(width, hidden, bias=bias)
-        self.vocab_layer_norm = nn.LayerNorm(hidden, eps=eps)
-        self.vocab_projector = nn.Linear(hidden, terms, bias=bias)
+        self.proj: nn.Linear = nn.Linear(width, hidden, bias=bias)
+        self.vocab_layer_norm: nn.LayerNorm = nn.LayerNorm(hidden, eps=eps)
+        self.vocab_projector: nn.Linear = nn.Linear(hidden, terms, bias=bias)
 
     def hidden(self, rows: Tensor) -> Tensor:
         """(n, d) dense rows → (n, ω), what the second map reads."""
@@ -54,7 +54,8 @@ class HeadPair(nn.Module):
 
     def __init__(self, image: SparseHead, text: SparseHead) -> None:
         super().__init__()
-        self.image, self.text = image, text
+        self.image: SparseHead = image
+        self.text: SparseHead = text
 
 
 SparseHeads = SparseHead | HeadPair  # one head for both sides, or one each

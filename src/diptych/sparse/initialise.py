@@ -16,7 +16,7 @@ from diptych.encoders.hub import load_transformers
 from diptych.sparse.options import HeadOptions
 from diptych.sparse.vocabulary import TermVocabulary
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 # Of the entries of ``cooccurrence`` and ``random``, as BERT's are drawn. Behind a layer norm of ones and zeros a row of
 # length r = 0.02 · √ω (0.3 for ω = 256) gives outputs of spread r, half of them above 0: with r = 1 and more, a head

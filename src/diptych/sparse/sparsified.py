@@ -101,7 +101,8 @@ class SparseEncoder:
                     f"the head was trained on rows of {what} {head}, the encoder's are of {mine}",
                     "use that encoder, or train a head on this one's rows: diptych sparse train",
                 )
-        self.encoder, self.sparsifier = encoder, sparsifier
+        self.encoder: DualEncoder = encoder
+        self.sparsifier: Sparsifier = sparsifier
 
     @classmethod
     def load(

@@ -61,9 +61,11 @@ class Sparsifier:
                 f"the head has {terms:,} terms, its vocabulary {len(vocabulary.terms):,}",
                 "use the vocabulary that the head was trained with",
             )
-        self.device = pick_device(device)
-        self.heads = heads.to(self.device).eval()
-        self.vocabulary, self.options, self.encoder = vocabulary, options, encoder
+        self.device: torch.device = pick_device(device)
+        self.heads: SparseHeads = heads.to(self.device).eval()
+        self.vocabulary: TermVocabulary = vocabulary
+        self.options: SparsifyOptions = options
+        self.encoder: str = encoder
 
     @property
     def width(self) -> int:

@@ -101,7 +101,7 @@ class Pairs:
     def __init__(self, rows: PairedRows, caption_terms: csr_array, batch_size: int, seed: int) -> None:
         self._rows, self._whose = rows, np.asarray(rows.caption_image)
         self._terms, self._seed = caption_terms, seed
-        self.steps = -(-len(self._whose) // batch_size)  # per epoch
+        self.steps: int = -(-len(self._whose) // batch_size)  # per epoch
 
     def __len__(self) -> int:
         return len(self._whose)
@@ -215,7 +215,7 @@ class HeadTask(TrainingTask):
         training, on_cpu, self.seed = self.options.training, self.device.type == "cpu", self.options.seed
         self.epochs, self.steps_per_epoch = training.epochs, pairs.steps
         self.workers, self.read_every = (0, 1) if on_cpu else (1, _READ_EVERY)
-        self.control = ExpansionControl(
+        self.control: ExpansionControl = ExpansionControl(
             self.options.expansion, pairs.document_frequency, training.epochs, self.seed
         )
         self._steps = training.epochs * pairs.steps

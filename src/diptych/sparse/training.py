@@ -36,7 +36,7 @@ from diptych.sparse.vocabulary import TermVocabulary
 from diptych.training.run import Run
 from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16, single_device
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def train_sparsifier(

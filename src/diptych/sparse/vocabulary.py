@@ -53,12 +53,13 @@ class TermVocabulary:
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         names = {number: term for term, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
         rows = np.asarray(sorted(names) if source_rows is None else source_rows, dtype=np.int64)
-        self.source_rows, self.terms = rows, tuple(names[row] for row in rows.tolist())
+        self.source_rows: np.ndarray = rows
+        self.terms: tuple[str, ...] = tuple(names[row] for row in rows.tolist())
         added = self._tokenizer.get_added_tokens_decoder()
         special = {number for number, token in added.items() if token.special}
         special |= {number for number, term in names.items() if term in SPECIAL_TERMS}
         self._is_special = np.isin(rows, list(special))
-        self.special = frozenset(np.flatnonzero(self._is_special).tolist())
+        self.special: frozenset[int] = frozenset(np.flatnonzero(self._is_special).tolist())
         self._columns = np.full(max(names) + 1, -1, dtype=np.int64)
         self._columns[rows] = np.arange(len(rows))
 

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from diptych.training.sections import Data
 
 
-logger = logging.getLogger("diptych.studies")  # gets one line before each training and measurement
+logger: logging.Logger = logging.getLogger(
+    "diptych.studies"
+)  # gets one line before each training and measurement
 
 _COST, _GIVEN = "cost.json", "given.json"
 _KEY = 8  # characters of a fingerprint that tell folders apart

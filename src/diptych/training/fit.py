@@ -43,7 +43,7 @@ from diptych.training.towers import TowerTask, Validation
 from diptych.training.trainee import Reconstructor, Trainee
 from diptych.training.trainer import Saving, Trainer, multiplies_bfloat16
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def open_warm_start(folder: str) -> TwoTowerEncoder:

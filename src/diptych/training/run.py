@@ -105,7 +105,7 @@ class TrainingFolder:
     MARKER: ClassVar[str] = "training.json"
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder: Path = Path(folder)
 
     @property
     def begun(self) -> bool:

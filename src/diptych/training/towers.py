@@ -123,13 +123,13 @@ class TowerTask(TrainingTask):
         self.run, self.recipe = run, recipe
         self.encoder, self.trainee = encoder, trainee
         self.examples, self.plan, self.validation = examples, plan, validation
-        self.module = trainee
+        self.module: Trainee = trainee
         self.epochs, self.seed = recipe.epochs, recipe.seed
-        self.accumulate = recipe.optimizer.accumulate
-        self.steps_per_epoch = -(-len(plan) // self.accumulate)
+        self.accumulate: int = recipe.optimizer.accumulate
+        self.steps_per_epoch: int = -(-len(plan) // self.accumulate)
         self.workers = 0 if examples.cached else None
-        self.clip = recipe.optimizer.clip or math.inf
-        self.average = WeightAverage(trainee, recipe.averaging, self.steps_per_epoch)
+        self.clip: float = recipe.optimizer.clip or math.inf
+        self.average: WeightAverage = WeightAverage(trainee, recipe.averaging, self.steps_per_epoch)
         starts = accumulate((stage.epochs for stage in recipe.stages), initial=0)
         # Of each epoch: the stage it belongs to, and the epoch with which that began.
         self._stages = [

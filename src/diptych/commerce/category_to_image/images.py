@@ -23,7 +23,7 @@ from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 GRID_WIDTH = 8 * 8 * (3 + 8) + 4**3  # of 8 × 8 cells a colour and 8 orientations, and 4 shades per channel
 _WHITE = 240  # a pixel whose channels are all at least this is of the page
@@ -123,7 +123,7 @@ class Backbone:
         self._device = pick_device(None)
         self._tower = tower.eval().requires_grad_(False).to(self._device)
         self.width, self.prepared = tower.feature_width, tower.prepare
-        self.fingerprint = fingerprint(
+        self.fingerprint: str = fingerprint(
             "backbone", weights_fingerprint(tower.backbone.state_dict()), name, {}, seen
         )
         self.options = seen | ({} if weights is None else {"weights": weights})

@@ -31,7 +31,7 @@ class AttentionPooling(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.query = nn.Parameter(torch.zeros(width))
+        self.query: nn.Parameter = nn.Parameter(torch.zeros(width))
 
     def forward(self, bags: Bags) -> Tensor:
         rows, begins, places = bags.rows, bags.start[:-1], torch.arange(len(bags.rows))
@@ -56,9 +56,9 @@ class ProjectionHead(nn.Module):
             both = nn.LayerNorm(hidden), nn.GELU()
             return [*(both if normalise == "before" else both[::-1]), nn.Dropout(dropout)]
 
-        self.first = nn.Linear(inputs, hidden)
+        self.first: nn.Linear = nn.Linear(inputs, hidden)
         second, output = nn.Linear(hidden, hidden), nn.Linear(hidden, width)
-        self.rest = nn.Sequential(*activation(), second, *activation(), output)
+        self.rest: nn.Sequential = nn.Sequential(*activation(), second, *activation(), output)
 
     def forward(self, rows: Tensor, shift: Tensor | float = 0.0) -> Tensor:
         """(n, inputs) to (n, width), not of unit length; ``shift`` (n, hidden) is added after ``first``."""
@@ -87,11 +87,11 @@ class CategoryProductModel(nn.Module):
         super().__init__()
         self.modalities: tuple[Modality, ...] = tuple(one for one in MODALITIES if one in widths)
         self.width, inputs = width, sum(widths.values())
-        self.product_head = ProjectionHead(inputs, hidden, width, normalise, dropout)
-        self.category_head = ProjectionHead(category_width, hidden, width, normalise, dropout)
-        self.missing = nn.Parameter(torch.zeros(len(self.modalities), hidden))
+        self.product_head: ProjectionHead = ProjectionHead(inputs, hidden, width, normalise, dropout)
+        self.category_head: ProjectionHead = ProjectionHead(category_width, hidden, width, normalise, dropout)
+        self.missing: nn.Parameter = nn.Parameter(torch.zeros(len(self.modalities), hidden))
         attends = attributes == "attention" and "attributes" in self.modalities
-        self.attention = AttentionPooling(widths["attributes"]) if attends else None
+        self.attention: AttentionPooling | None = AttentionPooling(widths["attributes"]) if attends else None
 
     def products(
         self, rows: Mapping[Modality, Tensor | Bags], present: Mapping[Modality, Tensor] | None = None

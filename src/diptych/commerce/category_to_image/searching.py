@@ -70,7 +70,7 @@ class ProductSearcher(Searcher):
     def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
         super().__init__(index, run.model)
         self.kind, self.run, self.catalogue = "product", run, catalogue
-        self.rows = {name: row for row, name in enumerate(catalogue.ids)}
+        self.rows: dict[str, int] = {name: row for row, name in enumerate(catalogue.ids)}
 
     @classmethod
     def open(cls, index: Index, folder: Path) -> Self:

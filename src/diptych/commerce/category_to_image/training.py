@@ -193,11 +193,15 @@ class ProductTask(TrainingTask):
         self.products = trained_products(self.catalogue, categories.texts, options)
         # Categories of the same words have the same embedding: to the model they are one.
         known: dict[str, int] = {}
-        self.query_of = np.array([known.setdefault(text, node) for node, text in enumerate(categories.texts)])
+        self.query_of: np.ndarray = np.array(
+            [known.setdefault(text, node) for node, text in enumerate(categories.texts)]
+        )
         targets = targets_of(self.catalogue, options.setting, options.seed)[self.products]
         nodes = nodes_on_paths(self.catalogue)[1] if options.resample else targets
         self._greatest = greatest_distance(self.catalogue.tree, nodes)
-        self.loss = CategoryProductLoss(options.temperature, options.learn_temperature, options.balance)
+        self.loss: CategoryProductLoss = CategoryProductLoss(
+            options.temperature, options.learn_temperature, options.balance
+        )
         self.module = nn.ModuleDict({"model": begun.model, "loss": self.loss})
         self.title = f"training {options.model}"
         self.epochs, self.seed = options.epochs, options.seed

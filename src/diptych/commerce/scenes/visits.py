@@ -104,7 +104,7 @@ class Choice:
     """Distributions in rows, by which columns are chosen."""
 
     def __init__(self, rows: Any) -> None:
-        self.rows = np.atleast_2d(np.asarray(rows, np.float64))
+        self.rows: np.ndarray = np.atleast_2d(np.asarray(rows, np.float64))
         sums = np.cumsum(self.rows, axis=1)
         sums /= sums[:, -1:]
         self._rising = (sums + np.arange(len(sums))[:, None]).ravel()
@@ -135,14 +135,14 @@ class ShopWorld:
         self.chance = 1 / (1 + np.exp(-log_odds))  # (d, c, 7, 24) of a purchase
         self.latent_chance = ndtri(self.chance)
         of_days = np.array(effects["week_days"])[week_day(calendar.days_us)]
-        self.days = Choice(of_days / of_days.sum())
-        self.hours = Choice(effects["hours"])
-        self.channels = Choice(_by_channel(effects["channels"]))
+        self.days: Choice = Choice(of_days / of_days.sum())
+        self.hours: Choice = Choice(effects["hours"])
+        self.channels: Choice = Choice(_by_channel(effects["channels"]))
         queries = np.arange(1, effects["queries"] + 1, dtype=np.float64) ** -effects["query_slope"]
-        self.queries = Choice(queries / queries.sum())
-        self.styles = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
+        self.queries: Choice = Choice(queries / queries.sum())
+        self.styles: Choice = Choice([0.70, 0.15, 0.05, 0.06, 0.04])
         # (d, 2) probability that a page of results comes from a query, of others and of purchases
-        self.queried = np.array(_by_device(effects["query"]))
+        self.queried: np.ndarray = np.array(_by_device(effects["query"]))
 
         # sets of devices; the last d are those of anonymous visitors, one device each
         sets = [[THESIS_DEVICES.index(name) for name in one["devices"]] for one in effects["device_sets"]]
@@ -150,28 +150,28 @@ class ShopWorld:
         shares = np.zeros((2, len(self.owned)))
         shares[1, : len(sets)] = [one["share"] for one in effects["device_sets"]]
         shares[0, len(sets) :] = _by_device(effects["anonymous_devices"])
-        self.sets = Choice(shares)  # of anonymous visitors and of customers
+        self.sets: Choice = Choice(shares)  # of anonymous visitors and of customers
         every = np.array(effects["transitions"])
         # (s · (d + 1), d) transitions among the devices of a set; the last row is of the first session
-        self.moves = Choice(np.vstack([_moves(every, devices) for devices in self.owned]))
+        self.moves: Choice = Choice(np.vstack([_moves(every, devices) for devices in self.owned]))
 
         chains = (effects["others"], effects["buyers"])
         # (2 · (t + 1), t) of others and of buyers, the last row that of first pages
         rows = [row for one in chains for row in (*one["next"], one["start"])]
-        self.chains = Choice(rows)
+        self.chains: Choice = Choice(rows)
         # (2, t + 1) means and (2, 1) deviations of the logarithm of dwell seconds; the last is the confirmation's
-        self.dwell = np.array([chain["dwell"] for chain in chains])
-        self.spread = np.array([[chain["spread"]] for chain in chains])
+        self.dwell: np.ndarray = np.array([chain["dwell"] for chain in chains])
+        self.spread: np.ndarray = np.array([[chain["spread"]] for chain in chains])
         limits = (np.log(limit / SECOND) for limit in (LEAST_DWELL, LONGEST_GAP))
         self.dwell_limits = [ndtr((limit - self.dwell) / self.spread) for limit in limits]
         pages = _by_device(effects["pages"])
         # (d, pages) that a session without a purchase has 1, 2, … pages, and that the confirmation is page 1, 2, …
-        self.pages = Choice([_mixture(one["others"], first=1) for one in pages])
+        self.pages: Choice = Choice([_mixture(one["others"], first=1) for one in pages])
         until = [_mixture(one["until_basket"], first=FORCED + 1) for one in pages]
-        self.confirmation = Choice(until)
+        self.confirmation: Choice = Choice(until)
         # of 0, 1, … pages after the confirmation
         more = effects["continued"] * _mixture([(1.0, effects["pages_after"])], first=1)
-        self.after = Choice([1 - effects["continued"], *more])
+        self.after: Choice = Choice([1 - effects["continued"], *more])
 
     def draw(self, what: Draw, *keys: np.ndarray | int) -> np.ndarray:
         """(n,) float64 in [0, 1): of visitors by number, of sessions by key and page, which is 0 for all of it."""

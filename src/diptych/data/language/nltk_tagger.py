@@ -86,8 +86,8 @@ class NltkTagger:
             raise UsageError(f"{folder} {wrong}", f"run: {DOWNLOAD}")
         self.path = found
         self._contents = [read_member(found, f"{found.stem}.{part}.json") for part in _PARTS]
-        self.fingerprint = fingerprint(_READING, *map(fingerprint_bytes, self._contents))
-        self.name = f"NLTK averaged perceptron {self.fingerprint[:8]}"
+        self.fingerprint: str = fingerprint(_READING, *map(fingerprint_bytes, self._contents))
+        self.name: str = f"NLTK averaged perceptron {self.fingerprint[:8]}"
 
     @cached_property
     def _model(self) -> Any:

@@ -71,8 +71,8 @@ class WordNet:
             senses: lemma, part and names of synsets, the usual one first; in the order of ``synsets`` by default.
             forms: its own irregular forms; the common ones by default.
         """
-        self.fingerprint = fingerprint(content, english())
-        self.name = f"{title} {self.fingerprint[:8]}"
+        self.fingerprint: str = fingerprint(content, english())
+        self.name: str = f"{title} {self.fingerprint[:8]}"
         common = english()["forms"]
         self._own_forms = forms or common
         self._forms = {part: {**common[part], **self._own_forms[part]} for part in PART_ORDER}

@@ -267,7 +267,7 @@ class Gathering:
         test: float = 0.1,
         join: bool = False,
     ) -> None:
-        self.shares = Shares(validation, test)
+        self.shares: Shares = Shares(validation, test)
         self.items: dict[str, Item] = {}
         self.counts: Counter[str] = Counter()  # of what a reader of numbers should know
         self._skip, self._join = skip_bad_captions, join

@@ -86,7 +86,7 @@ class Generator(ABC):
         self, parameters: Mapping[str, Any], total: int, workers: int | None = None, planted: Any = None
     ) -> None:
         self.parameters, self.total, self.planted = parameters, total, planted
-        self.workers = workers or (1 if total < _SERIAL_BELOW else available_cores())
+        self.workers: int = workers or (1 if total < _SERIAL_BELOW else available_cores())
 
     @abstractmethod
     def chunks(self) -> Sequence[Any]:

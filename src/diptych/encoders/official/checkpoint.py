@@ -173,7 +173,9 @@ class Weights:
     """The weights of one part of a checkpoint."""
 
     def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
-        self.state, self.prefix, self.source = state, prefix, source
+        self.state: Mapping[str, Tensor] = state
+        self.prefix: str = prefix
+        self.source: str = source
 
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self.state

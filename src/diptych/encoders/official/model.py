@@ -123,7 +123,7 @@ class MatchingModel(nn.Module):
     def __init__(self, config: MatchingConfig) -> None:
         super().__init__()
         text, vision = config.text, config.vision
-        self.image = ImageEncoder(vision)
+        self.image: ImageEncoder = ImageEncoder(vision)
         self.text = transformers.BertModel(
             transformers.BertConfig(
                 vocab_size=text.vocabulary,
@@ -134,11 +134,11 @@ class MatchingModel(nn.Module):
             add_pooling_layer=False,
         )
         layers = text.layers(text.depth - text.fusion_layer)
-        self.fusion = BlipTextEncoder(
+        self.fusion: BlipTextEncoder = BlipTextEncoder(
             transformers.BlipTextConfig(encoder_hidden_size=text.image_width, is_decoder=True, **layers)
         )
-        self.vision_proj = nn.Linear(vision.last_width, config.width)
-        self.text_proj = nn.Linear(text.width, config.width)
+        self.vision_proj: nn.Linear = nn.Linear(vision.last_width, config.width)
+        self.text_proj: nn.Linear = nn.Linear(text.width, config.width)
         self.itm_head: nn.Module = nn.Linear(text.width, 2)  # "do not belong together", "do"
         if config.head == "mlp":
             between = config.head_width

@@ -21,7 +21,7 @@ from diptych.core.options import Options
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.encoders.row_store import keyed_rows, text_keys
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class TargetOptions(Options):

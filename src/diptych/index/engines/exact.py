@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class ExactIndex(LocalIndex):
     """
 
     engine_name = "exact"
-    mapped = frozenset({"rows.npy"})
+    mapped: ClassVar[frozenset[str]] = frozenset({"rows.npy"})
     reopens = True
 
     def __init__(self, rows: RowStore, ids: IdTable, **known: Any) -> None:

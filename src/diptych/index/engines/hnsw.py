@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class HnswIndex(LocalIndex):
     """
 
     engine_name = "hnsw"
-    mapped = frozenset({"rows.faiss"})
+    mapped: ClassVar[frozenset[str]] = frozenset({"rows.faiss"})
 
     def __init__(self, graph: Any, storage: Any, ids: IdTable, **known: Any) -> None:
         super().__init__(ids, **known)

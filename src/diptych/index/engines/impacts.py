@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class ImpactsIndex(SlotIndex):
     """
 
     engine_name = "impacts"
-    mapped = Postings.mapped
+    mapped: ClassVar[frozenset[str]] = Postings.mapped
 
     def __init__(self, postings: Postings, ids: IdTable, **known: Any) -> None:
         super().__init__(ids, **known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,7 +30,7 @@ class InvertedIndex(SlotIndex):
     """
 
     engine_name = "inverted"
-    mapped = SparseRows.mapped | Postings.mapped
+    mapped: ClassVar[frozenset[str]] = SparseRows.mapped | Postings.mapped
     reopens = True
 
     def __init__(self, segments: Segments, ids: IdTable, **known: Any) -> None:

@@ -12,7 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class PisaIndex(RescoredIndex):
     """
 
     engine_name = "pisa"
-    mapped = RescoredIndex.mapped | {_COMPRESSED}
+    mapped: ClassVar[frozenset[str]] = RescoredIndex.mapped | {_COMPRESSED}
 
     def __init__(self, folder: Path | None, rows: SparseRows, ids: IdTable, **known: Any) -> None:
         super().__init__(rows, ids, **known)

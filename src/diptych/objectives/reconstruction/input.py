@@ -110,9 +110,9 @@ class InputTargetDecoder(nn.Module):
                 f"an input decoder of {vocabulary_size} words, width {width}, word width {word_width}",
                 "all are at least 1",
             )
-        self.embed = nn.Embedding(vocabulary_size, word_width)
-        self.gru = nn.GRU(word_width, width, batch_first=True)
-        self.token_prediction_layer = nn.Linear(width, vocabulary_size)
+        self.embed: nn.Embedding = nn.Embedding(vocabulary_size, word_width)
+        self.gru: nn.GRU = nn.GRU(word_width, width, batch_first=True)
+        self.token_prediction_layer: nn.Linear = nn.Linear(width, vocabulary_size)
 
     def forward(self, captions: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(n, width) rows, (n, t) ids and (n,) lengths → (n, t, vocabulary) logits of all steps.

@@ -79,7 +79,7 @@ class LatentTargetDecoder(nn.Module):
                 "give two hidden widths, all widths at least 1",
             )
         first, second, third = (nn.Linear(*pair) for pair in pairwise(widths))
-        self.decoder = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)
+        self.decoder: nn.Sequential = nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), third)
         for layer in self.decoder:
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
