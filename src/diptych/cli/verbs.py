@@ -189,7 +189,7 @@ def command_of(function: Verb, name: str) -> TyperCommand:
 def _parameter(key: str, field: Any) -> inspect.Parameter:
     extra: dict[str, Any] = field.json_schema_extra or {}
     default = field.get_default(call_default_factory=True)
-    nothing = default in (None, PydanticUndefined, [], (), False, "")
+    nothing = default is False or default in (None, PydanticUndefined, [], (), "")
     annotation = _listed(field.annotation)
     about: dict[str, Any] = {
         "help": plain(field.description or ""),
