@@ -28,7 +28,7 @@ from diptych.objectives import (
     similarity,
     similarity_of,
 )
-from diptych.objectives.declaration import as_objective, checked
+from diptych.objectives.declaration import as_objective, checked, declared_as
 from diptych.objectives.similarity import order_root_similarity
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -294,3 +294,12 @@ def test_what_is_kept_for_the_gradient_is_the_two_inputs() -> None:
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()) or tensor, id):
         order_similarity(images, texts)
     assert sorted(kept) == [20 * 8, 30 * 8]
+
+
+def test_a_recipe_says_a_loss_that_was_made_in_python() -> None:
+    given = objectives.InfoNCE(0.05, reduction="sum", learn_temperature=True)
+    said = {"name": "infonce", "temperature": 0.05, "learn_temperature": True, "reduction": "sum"}
+    assert declared_as(given) == said
+    assert declared_as(objectives.InfoNCE(torch.tensor(0.05))) is None  # no number of a recipe
+    assert declared_as(len) is None
+    assert repr(objectives.Triplet(0.3)) == "Triplet(margin=0.3)"

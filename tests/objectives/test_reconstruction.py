@@ -212,6 +212,7 @@ def test_what_does_not_fit_is_named() -> None:
 def test_the_last_that_fits_is_taken_and_papers_sizes_are_the_default() -> None:
     assert LagrangeMultiplier(0.2, start=5.0, highest=5.0).raw == 5.0
     assert LagrangeMultiplier(0.2).velocity == 0.0
+    assert LagrangeMultiplier(0.2, dampening=1.0, momentum=0.0).dampening == 1.0
     assert torch.isfinite(
         InputTargetDecoder(2, 1, word_width=1).loss(torch.zeros(1, 1), TOKENS[:1, :2], LENGTHS[1:])
     )
