@@ -241,6 +241,32 @@ def test_losses_measures_and_perturbations_have_names() -> None:
             namespace.nonsense  # noqa: B018
 
 
+def test_what_is_kept_is_never_taken_for_something_else(world: dict[str, Any]) -> None:
+    """A finished run of other data or another loss, an index of a head, folders of one name, embeddings with data."""
+    data = world["data"]
+    dp.train("scenes", data, loss=lambda scores, positives: scores.sum(), out="runs/z", settings=SHORT)
+    for changed in ({"loss": torch.nn.functional.mse_loss}, {"data": data.first_captions(1)}):
+        given = {"data": data, "loss": lambda scores, positives: scores.sum(), **changed}
+        whole = given.pop("data")
+        with pytest.raises(dp.DiptychError, match="begun with|another recipe"):
+            dp.train("scenes", whole, out="runs/z", settings=SHORT, **given)
+    head = dp.sparsify(
+        "runs/x", data, "head", training={"epochs": 1, "batch_size": 16}, vocabulary={"size": 60}
+    )
+    made = dp.build_index(head, data, out="bags").search("a red square", k=3)
+    assert [hit.name for hit in dp.open_index("bags").search("a red square", k=3)] == [
+        hit.name for hit in made
+    ]
+    for folder in ("a/run", "b/run"):
+        dp.evaluate("runs/x", data, "R@1", out=folder)
+    assert len(dp.compare("a/run", "b/run", samples=0).runs) == 2
+    dp.encode("runs/x", data, out="embedded")
+    with pytest.raises(UsageError, match="embeddings are given"):
+        dp.evaluate("embedded", data)
+    with pytest.raises(UsageError, match="no single query"):
+        dp.open_index("bags").search(dp.load("head").encode_texts(["a red star", "a cross"]))
+
+
 def test_names_that_moved_still_work_with_a_warning() -> None:
     from diptych import _MOVED
 

@@ -63,7 +63,7 @@ def train(
     0.05
     """
     from diptych.encoders.wrapped import WrappedEncoder
-    from diptych.objectives.declaration import declared_as
+    from diptych.objectives.declaration import declared_as, name_of
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, collection_of, load_recipe
     from diptych.training.run import Run
@@ -79,13 +79,13 @@ def train(
         changes["objective"] = declared
     tuned = None if encoder is None else load(encoder)
     if tuned is not None:
-        changes |= {"model": None, "features": None, "fine_tune": tuned.loaded_from or f"given:{tuned.name}"}
+        changes |= {"features": None, "fine_tune": tuned.loaded_from or f"given:{tuned.name}"}
     if isinstance(recipe, Recipe):
         if changes:
             raise UsageError("settings of a recipe that is an object", "recipe.model_copy(update=…)")
         made = recipe
     else:
-        made = load_recipe(recipe, {key: value for key, value in changes.items() if key != "model"})
+        made = load_recipe(recipe, changes)
     folder = Path(out) if out is not None else Path("runs") / made.name
     if (folder / Run.MARKER).is_file():
         run = Run.open(folder)
@@ -95,7 +95,11 @@ def train(
         run = Run.prepare(folder, made)
     objective: Any = None if declared is not None else loss
     whole = collection_of(made.data) if collection is None else collection.divided()
-    if not run.finished:
+    if run.finished:  # a recipe does not say what was given in memory
+        data_now = whole.split(made.data.train).text_fingerprint
+        request = {"data": data_now, "objective": None if objective is None else name_of(objective)}
+        run.check(request, whole=False)
+    else:
         fit(run, whole, objective=objective, encoder=tuned, devices=devices, accelerator=device)
     if isinstance(tuned, WrappedEncoder):
         tuned.load_weights(run.best)
@@ -140,7 +144,7 @@ def build_index(
         raise UsageError(f"of is {of!r}", "one of 'images', 'texts'")
     items, (others,) = sides.pop(of), sides.values()
     built = build(items, engine, sample=others.rows[:1000] if len(others) else None, **options)
-    if (origin := origin_of(getattr(opened, "encoder", opened), part)) is not None:
+    if (origin := origin_of(opened, part)) is not None:
         built.about["origin"] = asdict(origin)
     built.captions = CollectionCaptions(part, built.about["kind"])
     if out is not None:
@@ -172,7 +176,7 @@ def sparsify(
     """Train a head that turns an encoder's dense embeddings into weights of terms; no labels are needed.
 
     Args:
-        data: what the head learns from: its ``train`` split, or all of it where it names no splits.
+        data: what the head learns from: its ``train`` split; where it names none, splits by a hash of names.
         settings: sections of the head's options, e.g. ``loss={"eta": 1e-3}``, ``training={"epochs": 10}``.
 
     Returns:

@@ -21,7 +21,7 @@ from diptych.api.opening import (
     shown,
 )
 from diptych.core.errors import UsageError
-from diptych.core.files import safe_name
+from diptych.core.files import safe_name, short_names
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation.result import Result
@@ -110,6 +110,9 @@ def evaluate(
         encoded = None
     else:
         encoded = encode(encoder, data, split)
+    is_given = encoded is encoder or (isinstance(encoder, str | Path) and EncodedCollection.is_at(encoder))
+    if (split is not None and (encoded is None or is_given)) or (is_given and data is not None):
+        raise UsageError("data and split are of an encoder, and embeddings are given", "leave them out")
     if encoded is not None:
         if text_image is not None:
             raise UsageError(
@@ -169,11 +172,13 @@ def compare(*results: Result | Path | str | Mapping[str, Any], **options: Any) -
     from diptych.training.folders import evaluations_of
 
     named: dict[str, Any] = {}
+    paths = [Path(one) for one in results if isinstance(one, str | Path)]
+    short = iter(short_names(paths) if paths else ())
     for number, one in enumerate(results, 1):
         if isinstance(one, Mapping):
             named |= one
         else:
-            named[Path(one).name if isinstance(one, str | Path) else f"run {number}"] = one
+            named[next(short) if isinstance(one, str | Path) else f"run {number}"] = one
     opened = {key: evaluations_of(one) if isinstance(one, str | Path) else one for key, one in named.items()}
     return compare_results(opened, **options)
 
@@ -258,7 +263,7 @@ def gradient_counts(
 
     Args:
         encoder: a run, whose own data and loss are counted when they are not given, or an encoder.
-        data: of which batches are drawn.
+        data: of whose ``train`` split, or of all where there is none, batches are drawn.
         loss: the name of a loss, or a loss.
         options: ``epsilon``, ``unit``, ``compat``, ``batch_size``, ``plan``, ``seed``.
 
@@ -281,7 +286,8 @@ def gradient_counts(
         assert run is not None
         part = collection_of(run.recipe.data).split(run.recipe.data.train)
     else:
-        part = data if isinstance(data, Collection) else read(data)
+        whole = data if isinstance(data, Collection) else read(data)
+        part = read(whole, "train" if "train" in whole.split_sizes else None)
     given = None if loss is None or isinstance(loss, str) else loss
     if isinstance(loss, str):
         options["objective"] = loss
@@ -322,7 +328,7 @@ def run_study(
     given: dict[str, Any] = {"setting": "quick"} if quick else {}
     if data is not None:
         section = section_of(str(data))
-        given |= {"collections": ((study.name, section),)} if study.several else {"data": section}
+        given |= {"collections": (("", section),)} if study.several else {"data": section}
     elif not quick and study.of != "nothing":
         raise UsageError(
             f"no data given for {name}", "give a dataset's path, or quick=True for generated data"

@@ -142,6 +142,8 @@ def read(
     found = choose_captions(part, captions)
     if not known:
         return found
+    if captions != "all" != known["captions"]:
+        return replace(found, read_as=None)  # a choice among chosen captions cannot be read again
     changes = {"split": split} if split not in (None, "all") else {}
     changes |= {} if captions == "all" else {"captions": captions}
     return replace(found, read_as={**known, **changes})
@@ -169,7 +171,7 @@ def _split_of(data: Collection) -> str | None:
     return sizes[0] if len(sizes) == 1 else None
 
 
-def origin_of(encoder: DualEncoder, data: Collection) -> Origin | None:
+def origin_of(encoder: DualEncoder | SparseEncoder, data: Collection) -> Origin | None:
     """Return how both can be found again by name; None where one of them is in memory alone."""
     if data.read_as is None or not encoder.loaded_from:
         return None
@@ -210,9 +212,10 @@ def encode(
     if isinstance(opened, SparseEncoder):
         dense = encode(opened.encoder, part, "all", **work)
         folder = kept_in(out, "sparse-embeddings", opened.fingerprint, part.text_fingerprint)
-        return sparsify_collection(opened.sparsifier, dense, list(part.captions), folder)
-    folder = kept_in(out, "embeddings", opened.fingerprint, part.text_fingerprint)
-    found = encode_collection(opened, part, folder, _split_of(part), **work)
+        found: EncodedCollection = sparsify_collection(opened.sparsifier, dense, list(part.captions), folder)
+    else:
+        folder = kept_in(out, "embeddings", opened.fingerprint, part.text_fingerprint)
+        found = encode_collection(opened, part, folder, _split_of(part), **work)
     if (origin := origin_of(opened, part)) is not None:
         write_json(folder / ORIGIN_FILE, asdict(origin))
     return found

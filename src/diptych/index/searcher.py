@@ -137,8 +137,10 @@ class Searcher:
 
     def search(self, query: Any, k: int = 10, **options: Any) -> Found:
         """Search for a sentence, an image, the path of one, or a row of the encoder; arguments as of :meth:`find`."""
-        (found,) = self.find(query, k, **options)
-        return found
+        found = self.find(query, k, **options)
+        if len(found) != 1:
+            raise UsageError(f"{len(found)} rows are no single query", "find(rows) searches for each")
+        return found[0]
 
     def add(self, images: Any, ids: Sequence[str] | None = None, **options: Any) -> list[str]:
         """Encode new images, given as paths or Pillow images, and insert them.

@@ -31,7 +31,7 @@ from diptych.evaluation.sources import Named
 if TYPE_CHECKING:
     from diptych.sparse.sparsifier import Sparsifier
 
-_MARKER = "sparse.json"
+SPARSE_FILE = "sparse.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,8 @@ def sparsify_collection(
 class SparseEncoder:
     """An encoder of images and texts whose rows are weights of terms: a dense one with a head."""
 
+    loaded_from: str = ""  # the folder of the head, from any working directory
+
     def __init__(self, encoder: DualEncoder, sparsifier: Sparsifier) -> None:
         for what, mine, head in (
             ("width", encoder.width, sparsifier.width),
@@ -112,7 +114,9 @@ class SparseEncoder:
         made = SparseFolder.open(folder)
         check_still_there(made.origin.model, folder)
         dense = DualEncoder.load(made.origin.model, device=device, texts_only=texts_only)
-        return cls(dense, made.sparsifier(device))
+        encoder = cls(dense, made.sparsifier(device))
+        encoder.loaded_from = str(Path(folder).resolve())
+        return encoder
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -145,9 +149,9 @@ class SparseFolder:
     @classmethod
     def open(cls, folder: Path | str) -> SparseFolder:
         """Open a folder that ``diptych sparse train`` has finished."""
-        file = Path(folder) / _MARKER
+        file = Path(folder) / SPARSE_FILE
         if not file.is_file():
-            raise UsageError(*not_here(Path(folder), "sparse head", _MARKER, "diptych sparse train RUN"))
+            raise UsageError(*not_here(Path(folder), "sparse head", SPARSE_FILE, "diptych sparse train RUN"))
         content = read_json(file)
         if not isinstance(content, dict) or not isinstance(content.get("split"), str):
             raise StorageError(f"{file} is corrupt", "repeat the diptych sparse train that made it")
@@ -155,7 +159,7 @@ class SparseFolder:
 
     def save(self) -> None:
         """Write its file, last of all: without it the folder is not finished."""
-        write_json(self.folder / _MARKER, {"origin": asdict(self.origin), "split": self.split})
+        write_json(self.folder / SPARSE_FILE, {"origin": asdict(self.origin), "split": self.split})
 
     def sparsifier(self, device: str | None = None) -> Sparsifier:
         from diptych.sparse.sparsifier import Sparsifier

@@ -29,7 +29,13 @@ from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.measures import StaticEmbedding
 from diptych.sparse.options import SparsifyOptions, TrainOptions
-from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection, sparsify_collection
+from diptych.sparse.sparsified import (
+    SPARSE_FILE,
+    SparseEncoder,
+    SparseFolder,
+    SparsifiedCollection,
+    sparsify_collection,
+)
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import HeadFolder, HeadTask, PairedRows, Pairs, Validation
 from diptych.sparse.vocabulary import TermVocabulary
@@ -171,7 +177,9 @@ class TrainedHead(Tabular):
         """Return the encoder of new images and texts: the dense one with this head."""
         if self.dense is None:
             raise UsageError("the head was trained on rows alone", "SparseEncoder(encoder, head.sparsifier)")
-        return SparseEncoder(self.dense, self.sparsifier)
+        encoder = SparseEncoder(self.dense, self.sparsifier)
+        encoder.loaded_from = str(self.folder.resolve()) if (self.folder / SPARSE_FILE).is_file() else ""
+        return encoder
 
     def terms_of(self, query: Any, k: int = 10) -> list[tuple[str, float]]:
         """Return the ``k`` heaviest terms of a sentence or an image, with their weights."""
