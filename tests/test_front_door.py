@@ -245,7 +245,8 @@ def test_what_is_kept_is_never_taken_for_something_else(world: dict[str, Any]) -
     """A finished run of other data or another loss, an index of a head, folders of one name, embeddings with data."""
     data = world["data"]
     dp.train("scenes", data, loss=lambda scores, positives: scores.sum(), out="runs/z", settings=SHORT)
-    for changed in ({"loss": torch.nn.functional.mse_loss}, {"data": data.first_captions(1)}):
+    others = torch.nn.functional.mse_loss, lambda scores, positives: scores.mean()
+    for changed in (*({"loss": one} for one in others), {"data": data.first_captions(1)}):
         given = {"data": data, "loss": lambda scores, positives: scores.sum(), **changed}
         whole = given.pop("data")
         with pytest.raises(dp.DiptychError, match="begun with|another recipe"):
@@ -265,6 +266,22 @@ def test_what_is_kept_is_never_taken_for_something_else(world: dict[str, Any]) -
         dp.evaluate("embedded", data)
     with pytest.raises(UsageError, match="no single query"):
         dp.open_index("bags").search(dp.load("head").encode_texts(["a red star", "a cross"]))
+
+
+def test_what_is_no_encoder_and_no_data_is_refused_by_name(world: dict[str, Any]) -> None:
+    data, rows = world["data"], np.eye(4)
+    for call, text in (
+        (lambda: dp.load(rows), "'ndarray' object is no encoder"),
+        (lambda: dp.evaluate(None, data), "'NoneType' object is no encoder"),
+        (lambda: dp.read(3), "'int' object is no dataset"),
+        (lambda: dp.read(data, images="folder"), "images is of what is read"),
+        (lambda: dp.compare(rows, rows), "'ndarray' object cannot be compared"),
+        (lambda: dp.run_study("ltd.table-1", data), "got a 'Collection' object"),
+        (lambda: dp.evaluate(rows, rows, split="test"), "embeddings are given"),
+        (lambda: dp.evaluate(rows[0], rows[0]), r"one row per item, \(n, d\)"),
+    ):
+        with pytest.raises(dp.DiptychError, match=text):
+            call()
 
 
 def test_names_that_moved_still_work_with_a_warning() -> None:

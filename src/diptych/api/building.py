@@ -180,7 +180,8 @@ def sparsify(
         settings: sections of the head's options, e.g. ``loss={"eta": 1e-3}``, ``training={"epochs": 10}``.
 
     Returns:
-        The head, measured on the test split: ``terms_of("two dogs")``, ``encoder`` (of images and texts), tables.
+        The head, measured on the last of its splits (``test`` as a rule):
+        ``terms_of("two dogs")``, ``encoder`` (of images and texts), tables.
 
     >>> quick = {"training": {"epochs": 1, "batch_size": 16}, "vocabulary": {"size": 60}}
     >>> head = dp.sparsify("runs/x", data, out="head", **quick)
@@ -194,7 +195,10 @@ def sparsify(
     opened, whole = load(encoder), data if isinstance(data, Collection) else read(data)
     if "train" not in whole.split_sizes:
         whole = whole.divided()
-    splits = [name for name in SPLITS if name in whole.split_sizes] or list(whole.split_sizes)[:1]
+    if "train" not in whole.split_sizes:
+        found = ", ".join(whole.split_sizes)
+        raise UsageError(f"{whole.name} has no split 'train' to learn from, only {found}", "read all of it")
+    splits = [name for name in SPLITS if name in whole.split_sizes]
     parts = {}
     for name in splits:
         part = whole.split(name)
@@ -203,4 +207,4 @@ def sparsify(
     folder = kept_in(out, "heads", opened.fingerprint, whole.text_fingerprint, options.model_dump_json())
     origin = origin_of(opened, whole)
     how: dict[str, Any] = {"accelerator": device, "encoder": opened, "origin": origin}
-    return train_head_on(parts, options, folder, (*splits, *splits[-1:] * 2)[:3], **how)
+    return train_head_on(parts, options, folder, SPLITS, **how)

@@ -102,17 +102,16 @@ def evaluate(
 
     if isinstance(measures, GroundTruth):
         raise UsageError("the third argument is measures, got a ground truth", "ground_truth=…")
-    if isinstance(encoder, EncodedCollection):
-        encoded: EncodedCollection | None = encoder
-    elif isinstance(encoder, str | Path) and EncodedCollection.is_at(encoder):
+    encoded: EncodedCollection | None = encoder if isinstance(encoder, EncodedCollection) else None
+    if isinstance(encoder, str | Path) and EncodedCollection.is_at(encoder):
         encoded = EncodedCollection.open(encoder)
-    elif _are_rows(encoder):
-        encoded = None
-    else:
-        encoded = encode(encoder, data, split)
-    is_given = encoded is encoder or (isinstance(encoder, str | Path) and EncodedCollection.is_at(encoder))
-    if (split is not None and (encoded is None or is_given)) or (is_given and data is not None):
+    are_rows = encoded is None and _are_rows(encoder)
+    if (split is not None and (encoded is not None or are_rows)) or (
+        encoded is not None and data is not None
+    ):
         raise UsageError("data and split are of an encoder, and embeddings are given", "leave them out")
+    if encoded is None and not are_rows:
+        encoded = encode(encoder, data, split)
     if encoded is not None:
         if text_image is not None:
             raise UsageError(
@@ -172,6 +171,10 @@ def compare(*results: Result | Path | str | Mapping[str, Any], **options: Any) -
     from diptych.training.folders import evaluations_of
 
     named: dict[str, Any] = {}
+    for one in results:
+        if not isinstance(one, Result | str | Path | Mapping):
+            text = f"a {type(one).__name__!r} object cannot be compared"
+            raise UsageError(text, "give results, folders of evaluated runs, or a mapping of names to them")
     paths = [Path(one) for one in results if isinstance(one, str | Path)]
     short = iter(short_names(paths) if paths else ())
     for number, one in enumerate(results, 1):
@@ -298,7 +301,7 @@ def gradient_counts(
 @shown
 def run_study(
     name: str,
-    data: AnyData = None,
+    data: Path | str | None = None,
     *,
     quick: bool = False,
     out: Path | str | None = None,
@@ -310,7 +313,7 @@ def run_study(
 
     Args:
         name: a study of ``diptych study list``, e.g. ``"ltd.table-1"``.
-        data: the path of the dataset; with ``quick`` none: generated data.
+        data: the path of the dataset, which the study splits as the paper did; with ``quick`` generated data.
         rows: names or the paper's numbers of some rows.
         settings: dotted keys for the recipes of all rows.
 
@@ -327,7 +330,11 @@ def run_study(
     study = STUDIES.get(name)
     given: dict[str, Any] = {"setting": "quick"} if quick else {}
     if data is not None:
-        section = section_of(str(data))
+        if not isinstance(data, str | Path):
+            raise UsageError(
+                f"a study reads its data itself, got a {type(data).__name__!r} object", "give a path"
+            )
+        section = section_of(data)
         given |= {"collections": (("", section),)} if study.several else {"data": section}
     elif not quick and study.of != "nothing":
         raise UsageError(

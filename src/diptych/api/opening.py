@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from diptych.core.errors import UsageError
 from diptych.core.files import cache_root, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.table import Tabular
@@ -93,6 +94,11 @@ def load(source: AnyEncoder, *, device: str | None = None) -> Any:
 
         if isinstance(source, TrainedHead | SparseEncoder):
             return source.encoder if isinstance(source, TrainedHead) else source
+        from diptych.training.run import Run
+
+        if not isinstance(source, Run):
+            text = f"a {type(source).__name__!r} object is no encoder"
+            raise UsageError(text, "give a run, a folder, a name, or DualEncoder.wrap(images, texts)")
         source = source.folder
     if (Path(source) / "sparse.json").is_file():
         from diptych.sparse.sparsified import SparseEncoder
@@ -128,6 +134,9 @@ def read(
 
     known: dict[str, Any] = {}
     if isinstance(data, Collection):
+        if reader is not None or options:
+            given = ", ".join(options) or "reader"
+            raise UsageError(f"{given} is of what is read, and a collection was read", "leave it out")
         whole, known = data, dict(data.read_as or {})
     elif isinstance(data, str) and data == "scenes" and reader is None and not Path(data).exists():
         known = {"data": {"scenes": options}, "split": None, "captions": "all"}

@@ -43,6 +43,8 @@ def export(options: ExportOptions) -> None:
     from diptych.training.folders import the_evaluation
 
     if options.to in DATASET_FORMS:
+        if options.evaluation is not None:
+            raise UsageError(f"--evaluation with --to {options.to}: that is of data", "leave it out")
         if options.source is not None and options.data is not None:
             text = f"both {options.source} and --data {options.data} are given"
             raise UsageError(text, "give one of them: a run stands for its own data")
@@ -56,6 +58,10 @@ def export(options: ExportOptions) -> None:
         text = f"--to {options.to} needs a run or an evaluation as SOURCE, and no --data"
         raise UsageError(text, "an evaluation holds what data it is of")
     else:
+        options.check_used()
+        if options.split is not None or options.captions != "all":
+            text = f"--split and --captions with --to {options.to}: an evaluation is of one split already"
+            raise UsageError(text, "leave them out, and name one of several evaluations with --evaluation")
         folder = the_evaluation(Path(options.source), options.evaluation)
         path, look = export_evaluation(options.to, folder, options.out, options.language)
     show(f"{options.to} in {path}")

@@ -213,6 +213,8 @@ def _truth_of(source: Any, given: GroundTruth | None, text_image: Any) -> Ground
         if text_image is not None:
             raise UsageError("both a ground truth and text_image are given", "give one of them")
         return given
+    if not isinstance(source, ScoreSource) and not hasattr(source, "protocol"):
+        raise UsageError(f"scores are a {type(source).__name__!r} object", "give a dense (n, m) matrix")
     if not isinstance(source, ScoreSource):
         raise UsageError("re-ranked candidates without a ground truth", "give the one they were held against")
     n_images, n_texts = source.shape

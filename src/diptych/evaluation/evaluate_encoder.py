@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.fingerprint import fingerprint_arrays, fingerprint_lists
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
@@ -59,6 +59,14 @@ def evaluate_encoder(
     return evaluate_encoded(encoded, Path(folder) / "evaluation", measures, **options)
 
 
+def _pairs(truth: GroundTruth) -> str:
+    sides = {way: truth.positives(way) for way in DIRECTIONS}
+    arrays = {
+        f"{way} {name}": getattr(side, name) for way, side in sides.items() for name in ("start", "rows")
+    }
+    return fingerprint_arrays(arrays)
+
+
 def evaluate_encoded(
     encoded: EncodedCollection,  # the embeddings
     folder: Path | str | None = None,  # where the result goes, with TREC files; nothing is written without it
@@ -101,6 +109,8 @@ def evaluate_encoded(
         metadata["stage"] = "pre-training"
     if positives is not None:
         metadata["positives"] = positives.line()
+    if ground_truth is not None and (given := _pairs(truth)) != _pairs(ground_truth_of(encoded)):
+        metadata["positives"] = f"given, {given}"
     result = evaluate(
         ranker,
         None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -255,6 +256,8 @@ class Segment:
     @cached_property
     def postings(self) -> Postings:
         """The postings, built now where they were not built before."""
+        if self.built is None:
+            self.rows.check_columns()
         return self.built or Postings.build(self.rows, self.hub_share)
 
     def __len__(self) -> int:
@@ -264,10 +267,7 @@ class Segment:
         """The ``k`` best for each query; fewer where fewer share a term."""
         few_products = len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded()
         if few_products or not can_compile():
-            self.rows.check_columns()
-            few = Found.nothing(len(queries), k)
-            self.rows.best(queries, k, alive, few)
-            return few
+            return self._by_numpy(queries, k, alive)
         found = self.chosen(queries, k, alive, self.postings.room(k), whole=False)
         for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
             left = np.flatnonzero(found.found == status)
@@ -278,6 +278,20 @@ class Segment:
         for query in np.flatnonzero(found.found < 0).tolist():
             found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
         return found
+
+    def _by_numpy(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+        """Go through all rows, in blocks of ``_FEW`` weights."""
+        self.rows.check_columns()
+        starts = np.searchsorted(self.rows.indptr, np.arange(0, len(self.rows.weights) + 1, _FEW))
+        bounds = [0, *starts[1:].tolist(), len(self)]
+        best = Found.nothing(len(queries), 0)
+        for start, end in pairwise(sorted(set(bounds))):
+            rows = SparseRows(self.rows.take(slice(start, end)))
+            found = Found.nothing(len(queries), min(k, end - start))
+            rows.best(queries, k, None if alive is None else alive[start:end], found)
+            found.slots[...] += start
+            best = _merged(best, found, k)
+        return best
 
     def chosen(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import count
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import DataError, UsageError, nearest_path
 from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.dual_encoder import DualEncoder
@@ -40,7 +41,9 @@ def query_type(query: Any) -> str:
         is_pixels = getattr(query, "dtype", None) == np.uint8 or hasattr(query, "convert")
         return "image" if is_pixels else "vectors"
     ending = Path(query).suffix.lower()
-    return "image" if ending in _IMAGES else "vectors" if ending == ".npy" else "text"
+    if ending == ".npy":
+        return "vectors"
+    return "image" if ending in _IMAGES or isinstance(query, Path) else "text"
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class Searcher:
         self.note: str = note
         self.collection = collection
         self.kind: str = str(index.about.get("kind", "image"))
-        self._added: dict[str, Any] = {}  # images, or their paths, by the ids that they were added under
+        self._images: dict[str, Any] = {}  # that were added as objects, by their ids
 
     def __len__(self) -> int:
         return len(self.index)
@@ -134,6 +137,12 @@ class Searcher:
     def save(self, folder: Path | str) -> Path:
         """Write the index; ``diptych search FOLDER`` and :func:`diptych.open_index` read it."""
         return self.index.save(folder)
+
+    @property
+    def _added(self) -> dict[str, str]:
+        """Return the images that were added, with the paths of those that are files; they are of no collection."""
+        added = self.index.about.get("added")
+        return added if isinstance(added, dict) else {}
 
     def search(self, query: Any, k: int = 10, **options: Any) -> Found:
         """Search for a sentence, an image, the path of one, or a row of the encoder; arguments as of :meth:`find`."""
@@ -152,16 +161,21 @@ class Searcher:
         Returns:
             The ids.
         """
+        if self.kind != "image":
+            raise UsageError(f"an index of {self.kind}s takes no images", "add to an index of images")
+        if not hasattr(self.encoder, "encode_images"):
+            raise UsageError(
+                "no encoder for new images", "open_index(folder, encoder) with that of the index"
+            )
         given = list(images) if isinstance(images, Sequence) and not isinstance(images, str) else [images]
+        paths = [str(Path(one).resolve()) if isinstance(one, str | Path) else "" for one in given]
+        free = (name for number in count() if (name := f"new-{number}") not in self.index)
         if ids is None:
-            start = len(self._added)
-            ids = [
-                str(one) if isinstance(one, str | Path) else f"new-{start + place}"
-                for place, one in enumerate(given)
-            ]
+            ids = [str(one) if path else next(free) for one, path in zip(given, paths, strict=True)]
         rows = self.encoder.encode_images(given)
         self.index.add(ids, rows, encoder=self.encoder.fingerprint, **options)
-        self._added |= dict(zip(ids, given, strict=True))
+        self.index.about["added"] = self._added | dict(zip(ids, paths, strict=True))
+        self._images |= {name: one for name, one, path in zip(ids, given, paths, strict=True) if not path}
         return list(ids)
 
     @cached_property
@@ -195,8 +209,8 @@ class Searcher:
         if kind == "vectors":
             vectors = read_array(Path(query)) if isinstance(query, str | Path) else query
             vectors = vectors if issparse(vectors) else np.atleast_2d(np.asarray(vectors, dtype=np.float32))
-            count = vectors.shape[0]
-            names = names if count == 1 else [f"{names[0]}[{row}]" for row in range(count)]
+            size = vectors.shape[0]
+            names = names if size == 1 else [f"{names[0]}[{row}]" for row in range(size)]
             if own_terms:
                 raise UsageError("--own-terms with vectors: they have no terms of their own", "leave it out")
         else:
@@ -221,6 +235,10 @@ class Searcher:
                 "leave it out, or search an index of what diptych sparse train made with a sentence",
             )
         if is_image:
+            if isinstance(query, str | Path) and not Path(query).is_file():
+                raise UsageError(
+                    f"the image {query} does not exist", f"{nearest_path(Path(query))}check the path"
+                )
             return encoder.encode_images([query]), options
         if not own_terms:
             return encoder.encode_texts([query]), options
@@ -246,8 +264,9 @@ class Searcher:
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
-            path = self._path(name) if paths and (located or name in self._added) else ""
-            readable = located or name in self._added
+            added = self._added.get(name)
+            readable = located if added is None else bool(added) or name in self._images
+            path = self._path(name) if paths and (located or added) else ""
             image = partial(self._image, name) if readable and self.kind == "image" else None
             hits.append(Hit(name, score, next(iter(captions), ""), path, image))
         return hits
@@ -273,13 +292,11 @@ class Searcher:
 
     def _path(self, name: str) -> str:
         added = self._added.get(name)
-        if added is not None:
-            return str(added) if isinstance(added, str | Path) else ""
-        return image_path(*self._row(name))
+        return image_path(*self._row(name)) if added is None else added
 
     def _image(self, name: str) -> Image:
         if name in self._added:
-            return as_picture(self._added[name], name)
+            return as_picture(self._images.get(name, self._added[name]), name)
         collection, row = self._row(name)
         return collection.image(row)
 

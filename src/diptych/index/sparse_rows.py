@@ -90,7 +90,7 @@ class SparseRows:
     def csr(self) -> csr_array:
         return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 
-    def take(self, slots: np.ndarray) -> csr_array:
+    def take(self, slots: np.ndarray | slice) -> csr_array:
         return self.csr()[slots]
 
     def write(self, folder: Path) -> None:

@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 
 from diptych.core.errors import DataError, NumericalError
+from diptych.core.extras import require
 from diptych.core.table import Cell
 from diptych.metrics.bootstrap import Bootstrap, drawn_counts, interval
 from diptych.metrics.ranks import available_threads
@@ -122,8 +123,7 @@ def _pearson(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
 
 @cache
 def _kernel() -> Callable[..., float]:
-    import numba
-
+    numba = require("numba", "kernels", "Kendall's tau")
     compiled: Callable[..., float] = numba.njit(nogil=True)(_concordant)
     return compiled
 

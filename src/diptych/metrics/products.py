@@ -59,9 +59,10 @@ def check_ids(what: str, ids: Sequence[str] | None, size: int) -> None:
 def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) -> np.ndarray:
     """Return (n,) bounds of the norms of float32 rows, all of them finite; rows may be memory-mapped."""
     if rows.ndim != 2 or rows.dtype != np.float32:
+        convert = "convert them with .astype(np.float32), knowing what rounding does to ties"
         raise DataError(
             f"{side} rows must be a float32 matrix, got {rows.dtype} with shape {rows.shape}",
-            "convert them with .astype(np.float32), knowing what rounding does to ties",
+            convert if rows.ndim == 2 else "give one row per item, (n, d)",
         )
     check_ids(side, ids, len(rows))
     norms = np.empty(len(rows), dtype=np.float64)

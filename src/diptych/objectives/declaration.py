@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
 from diptych.core.errors import NumericalError, RecipeError, UsageError
+from diptych.core.fingerprint import fingerprint
 from diptych.core.registry import Registry
 
 Direction = Literal["both", "i2t", "t2i"]
@@ -108,9 +110,16 @@ def declared_as(given: Any) -> dict[str, Any] | None:
 
 
 def name_of(given: Callable[..., Tensor]) -> str:
-    """Return what a callable is called where it was defined."""
+    """Return what a callable is called where it was defined; a lambda, which has no name, by what it computes."""
     found = getattr(given, "__qualname__", type(given).__qualname__)
+    if isinstance(given, FunctionType) and given.__name__ == "<lambda>":
+        found += f".{fingerprint(_computed(given.__code__))[:8]}"
     return f"{getattr(given, '__module__', None) or type(given).__module__}.{found}"
+
+
+def _computed(code: CodeType) -> list[Any]:
+    constants = [_computed(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts]
+    return [code.co_code.hex(), code.co_names, constants]
 
 
 @dataclass(frozen=True)

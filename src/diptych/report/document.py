@@ -15,15 +15,13 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from xml.sax.saxutils import escape
 
 from diptych.core.chart import Chart
 from diptych.core.context import track
 from diptych.core.errors import ImageError
-from diptych.core.extras import missing_library
 from diptych.core.files import write_bytes
 from diptych.core.table import Table
-from diptych.report.figures import svg
+from diptych.report.figures import figure as draw
 from diptych.report.pictures import PictureSource, Thumbnail, read_picture
 from diptych.report.style import DARK, LIGHT, shorten
 
@@ -179,7 +177,7 @@ class Page:
                 page=self,
                 gallery=lambda block: drawn[id(block)],
                 table=lambda block: Markup(block.html()),
-                figure=lambda chart: Markup(_figure(chart)),
+                figure=lambda chart: Markup(draw(chart)),
                 protocol=self.protocol if isinstance(self.protocol, Mapping) else {},
                 line=self.protocol if isinstance(self.protocol, str) else "",
                 notes=[*self.notes, *([note] if note else [])],
@@ -196,14 +194,6 @@ class Page:
         # a lone surrogate in a file name or caption cannot be UTF-8: it becomes "?"
         write_bytes(path, self.html(thumbnails).encode("utf-8", "replace"))
         return Path(path)
-
-
-def _figure(chart: Chart) -> str:
-    """Return a chart as SVG; without Matplotlib the words for it, above the data that every chart unfolds."""
-    try:
-        return svg(chart)
-    except ModuleNotFoundError as error:
-        return f"<p>{escape(chart.summary)} ({escape(str(missing_library(error, 'a figure')))})</p>"
 
 
 @cache
@@ -248,7 +238,7 @@ def _drawn(block: Any, thumbnails: Thumbnails) -> dict[str, Any]:
 
 
 class Thumbnails:
-    """Make a page's thumbnails, each image once, and counts those that cannot be read."""
+    """Make a page's thumbnails, each image once, and count those that cannot be read."""
 
     def __init__(self) -> None:
         self.unreadable: dict[str, str] = {}

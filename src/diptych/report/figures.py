@@ -20,6 +20,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from diptych.core.chart import Chart, Series
+from diptych.core.errors import MissingExtraError
+from diptych.core.extras import require
 from diptych.core.files import write_bytes
 from diptych.report.style import LIGHT, label
 
@@ -89,7 +91,7 @@ _ROW = 0.42  # inches of a category that lies across
 
 def svg(chart: Chart) -> str:
     """Return a chart as an ``<svg>`` element with its alternative text."""
-    import matplotlib
+    matplotlib = require("matplotlib", "figures", "a figure")
     from matplotlib.figure import Figure
 
     name = f"chart-{zlib.crc32(repr(chart).encode('utf-8', 'replace')):08x}"  # ids must differ on a page
@@ -101,9 +103,17 @@ def svg(chart: Chart) -> str:
         return _to_svg(figure, name, chart.summary)
 
 
+def figure(chart: Chart) -> str:
+    """Return a chart as SVG; without Matplotlib the words for it, above the data that every chart unfolds."""
+    try:
+        return svg(chart)
+    except MissingExtraError as error:
+        return f"<p>{escape(chart.summary)} ({escape(str(error))})</p>"
+
+
 def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", resolution: int = 150) -> Path:
     """Write charts below each other as a PNG on white paper, ``words`` above them."""
-    import matplotlib
+    matplotlib = require("matplotlib", "figures", "a figure")
     from matplotlib.figure import Figure
 
     drawn = io.BytesIO()

@@ -8,7 +8,7 @@ from typing import Any
 
 from diptych.core.errors import DiptychError
 from diptych.core.table import Tabular
-from diptych.report.figures import svg
+from diptych.report.figures import figure
 from diptych.report.pictures import Thumbnail, read_picture
 
 _SIDE = 160  # pixels of an image
@@ -17,7 +17,7 @@ _SIDE = 160  # pixels of an image
 def drawn(result: Tabular) -> str:
     """Return charts as SVG and found images as thumbnails, as HTML."""
     images = [_image(hit) for hit in getattr(result, "hits", ())]
-    return "\n".join([*images, *(svg(chart) for chart in result.charts())])
+    return "\n".join([*images, *(figure(chart) for chart in result.charts())])
 
 
 def _image(hit: Any) -> str:

@@ -148,7 +148,8 @@ class NotebookBars(Reporter):
 def in_notebook() -> bool:
     """Return whether a notebook's kernel runs this process."""
     shell = sys.modules.get("IPython")
-    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+    kinds = () if shell is None else type(shell.get_ipython()).__mro__
+    return any(one.__name__ == "ZMQInteractiveShell" for one in kinds)
 
 
 def terminal_bars() -> Bars:

@@ -14,6 +14,7 @@ from PIL.ImageFont import FreeTypeFont
 
 from diptych.analysis.shortcuts import Shortcuts, with_ending
 from diptych.core.errors import ImageError, StorageError, UsageError
+from diptych.core.extras import require
 from diptych.core.files import atomic_path
 from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
@@ -76,8 +77,7 @@ def write_sheet(
 @cache
 def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
     """Load a font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
-    import matplotlib
-
+    matplotlib = require("matplotlib", "figures", "a sheet without a font of yours")
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     try:
         return ImageFont.truetype(font or Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name, size)
@@ -150,7 +150,7 @@ def write_shortcuts(
 
 
 class _Pen:
-    """Draw cards in one size and one font, and notes the images that cannot be read."""
+    """Draw cards in one size and one font, and note the images that cannot be read."""
 
     def __init__(self, side: int, font: Path | None, exact: bool) -> None:
         self.side, self.font, self.exact = side, font, exact

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Contribution(NamedTuple):
-    """A contribution: what one term, or one word of several, adds to the score of a match."""
+    """The part of the score of a match that one term, or one word of several, adds."""
 
     term: str
     query: float  # its weight in the query's row (of a word: the sum over its pieces)

@@ -23,6 +23,8 @@ def evaluation_folder(path: Path | str, name: str | None = None) -> Path | None:
             return folder
     found = {file.parent.name: file.parent for file in sorted(path.glob(f"evaluation/*/{_MARKER}"))}
     if name is not None:
+        if (path / _MARKER).is_file():
+            raise UsageError(f"{path} is an evaluation itself", "leave --evaluation out")
         if not found:
             return None
         if name not in found:

@@ -160,6 +160,11 @@ def read_collection(path: Path | str | Any, reader: str | None = None, **options
         DataError: the path does not exist, or its content is not as its format says.
     """
     if not isinstance(path, Path | str):
+        if not isinstance(path, Iterable):
+            raise UsageError(
+                f"a {type(path).__name__!r} object is no dataset",
+                "give a path, a DataFrame or a list of pairs",
+            )
         chosen = READERS.get(reader or "pairs")
     elif reader is not None:
         path, chosen = Path(path), READERS.get(reader)

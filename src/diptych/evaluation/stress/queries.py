@@ -38,7 +38,7 @@ def part_of(collection: Collection, split: str | None, gallery: str) -> Part:
         raise UsageError(f"gallery is {gallery!r}", f"one of {', '.join(_GALLERIES)}")
     asking = collection if split is None else collection.split(split)
     if not asking.n_images or not asking.n_captions:
-        text = f"{collection.name}: {asking.n_images} images and {asking.n_captions} captions ask"
+        text = f"{collection.name}: {asking.n_images} images and {asking.n_captions} captions to query with"
         raise UsageError(text, "give a split that has both")
     if gallery == "split" or asking is collection:
         return Part(asking, asking, np.arange(asking.n_images))

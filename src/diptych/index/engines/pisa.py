@@ -37,7 +37,7 @@ Answer = tuple[int, np.ndarray, np.ndarray]
 
 class PisaIndex(RescoredIndex):
     """Weights become the whole number below ``scale`` times the weight; the library adds up products of
-    these, and the items it names are scored again, see :mod:`diptych.index.slots`.
+    these, and the items it names are scored again, see :mod:`diptych.index.rescored`.
 
     A term whose number is 0 in an item or in a query is lost to the search. The library's files lie in a
     temporary folder until the index is saved, and then next to the vectors.

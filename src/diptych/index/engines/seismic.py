@@ -37,7 +37,7 @@ def _library() -> Any:
 
 
 class SeismicIndex(RescoredIndex):
-    """The library keeps weights in half precision; see :mod:`diptych.index.slots` for the scores.
+    """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
 
     Its lists are saved in its own binary format (no pickle), next to the vectors. Fewer than k hits come
     back where the opened clusters hold no more.
