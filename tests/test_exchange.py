@@ -127,6 +127,8 @@ REFUSED = {
     "export nothing --to mteb --out x": "holds no evaluation",
     "export --to beir --out x": "no data given",
     "export tiny --data x --to beir --out x": "both tiny and --data x are given",
+    "export tiny --to beir --evaluation x --out x": "--evaluation with --to beir: that is of data",
+    "export tiny --to mteb --split val --out x": "an evaluation is of one split already",
 }
 
 

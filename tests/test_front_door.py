@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import inspect
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,10 @@ from commands import command
 
 import diptych as dp
 from diptych import api
-from diptych.core.errors import UsageError
+from diptych.core.context import stop_when
+from diptych.core.errors import Interrupted, UsageError
+from diptych.index import open_index
+from diptych.index.searcher import Searcher
 
 SHORT = {"stages.0.epochs": 1, "batches.size": 16}
 
@@ -118,6 +126,47 @@ def test_truth_is_the_diagonal_where_nothing_is_said() -> None:
         dp.evaluate(rows, rows[:3])
     with pytest.raises(UsageError, match="needs a cut-off"):
         dp.evaluate(rows, rows, dp.measures.R)
+    with pytest.raises(dp.DiptychError, match="unknown measure 'mine'"):
+        dp.evaluate(rows, rows, replace(dp.measures.MRR, name="mine"))
+
+
+def test_a_protocol_says_whose_truth_it_is_of(world: dict[str, Any]) -> None:
+    embedded = dp.encode("runs/x", world["data"], "test")
+    own = dp.GroundTruth.from_caption_image(embedded.caption_image, 16)
+    moved = dp.GroundTruth.from_caption_image(np.roll(embedded.caption_image, 1), 16)
+    lines = [dp.evaluate(embedded, ground_truth=one).protocol_line() for one in (None, own, moved)]
+    assert lines[0] == lines[1] != lines[2]
+    assert "given" in lines[2]
+
+
+def test_what_was_added_to_an_index_is_shown_after_it_is_opened_again(world: dict[str, Any]) -> None:
+    index, image = dp.build_index(world["encoder"], world["data"], out="index"), world["data"].image(0)
+    image.save("mine.png")
+    assert (index.add(image), index.add(["mine.png"])) == (["new-0"], ["mine.png"])
+    index.save("index")
+    again = dp.open_index("index", world["encoder"])
+    assert again.add(image) == ["new-1"]
+    hits = {hit.name: hit for hit in again.find(image, k=4, paths=True)[0]}
+    assert {"new-0", "new-1", "mine.png"} <= {*hits}
+    assert (hits["mine.png"].path, hits["new-0"].path) == (str(Path("mine.png").resolve()), "")
+    assert hits["mine.png"].image().size == hits["new-1"].image().size == image.size
+    assert hits["new-0"].image is None
+    with pytest.raises(UsageError, match=r"the image nothing.png does not exist"):
+        again.search("nothing.png")
+    with pytest.raises(UsageError, match="takes no images"):
+        dp.build_index(world["encoder"], world["data"], of="texts").add(image)
+    with pytest.raises(UsageError, match="no encoder for new images"):
+        Searcher(open_index("index")).add(image)
+
+
+def test_a_head_is_chosen_by_validation_or_not_at_all(world: dict[str, Any]) -> None:
+    quick = {"epochs": 1, "batch_size": 16}
+    small = {"vocabulary": {"size": 60}, "out": "chosen"}
+    alone = world["data"].split("train")
+    with pytest.raises(UsageError, match="select = best needs validation"):
+        dp.sparsify(world["encoder"], alone, training={**quick, "select": "best"}, **small)
+    with pytest.raises(UsageError, match="has no split 'train'"):
+        dp.sparsify(world["encoder"], world["data"].split("test"), **small)
 
 
 def test_values_per_fold_have_the_mean_that_is_printed() -> None:
@@ -130,7 +179,7 @@ def test_values_per_fold_have_the_mean_that_is_printed() -> None:
         assert np.mean([fold[name] for fold in each]) == pytest.approx(value, abs=1e-12)
 
 
-def test_results_show_themselves(world: dict[str, Any]) -> None:
+def test_results_show_themselves(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     found = dp.evaluate(world["encoder"], world["data"])
     assert repr(found).startswith("<Result on scenes test: 16 images, 80 texts; i2t R@1")
     assert "image → text" in str(found)
@@ -144,6 +193,8 @@ def test_results_show_themselves(world: dict[str, Any]) -> None:
     hits = dp.build_index(world["encoder"], world["data"]).search("a <b>", k=2)
     assert hits._repr_html_().count("<img") == 2
     assert "<b>" not in hits._repr_html_()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install" in dp.evaluate(world["encoder"], world["data"])._repr_html_()
     assert repr(world["data"]).startswith("<Collection scenes: 80 images")
     assert repr(dp.losses.InfoNCE(0.05)) == "InfoNCE(temperature=0.05)"
     assert "finished" in repr(dp.Run.open("runs/x"))
@@ -175,7 +226,14 @@ def as_letters(texts: list[str]) -> torch.Tensor:
     return torch.tensor([[min(ord(letter), 127) for letter in text.ljust(40)[:40]] for text in texts])
 
 
-def test_own_towers_are_evaluated_trained_and_kept(world: dict[str, Any]) -> None:
+@contextmanager
+def stopped_after(calls: int) -> Iterator[None]:
+    asked = iter([False] * calls)
+    with stop_when(lambda: next(asked, True)):
+        yield
+
+
+def test_own_towers_are_evaluated_trained_and_kept(world: dict[str, Any], capfd: Any) -> None:
     torch.manual_seed(0)
     images, texts = Colours(), Letters()
     encoder = dp.DualEncoder.wrap(images, texts, as_pixels, as_letters, name="letters")
@@ -183,14 +241,71 @@ def test_own_towers_are_evaluated_trained_and_kept(world: dict[str, Any]) -> Non
     assert encoder.encode_texts("one").shape == (1, 8)
     untrained = dp.evaluate(encoder, world["data"])
     fast = {**SHORT, "stages.0.learning_rate": 0.05, "stages.0.warmup": 0}
-    run = dp.train("clip", world["data"], encoder=encoder, out="runs/towers", settings=fast)
+    given = {"encoder": encoder, "out": "runs/towers", "settings": fast}
+    with stopped_after(3), pytest.raises(Interrupted, match="resume with: the same call"):
+        dp.train("clip", world["data"], **given)
+    assert encoder.fingerprint == before
+    with pytest.raises(AssertionError):
+        command("train --resume runs/towers")
+    assert "letters was given in Python" in capfd.readouterr().err
+    run = dp.train("clip", world["data"], **given)
     assert encoder.fingerprint != before
     trained = dp.evaluate(encoder, world["data"])
     assert trained.values() != untrained.values()
-    again = dp.DualEncoder.wrap(Colours(), Letters(), as_pixels, as_letters).load_weights(run.folder)
-    assert again.fingerprint == encoder.fingerprint
+    again = dp.DualEncoder.wrap(Colours(), Letters(), as_pixels, as_letters, name="letters")
+    with pytest.raises(dp.DiptychError, match="was begun with fine_tune"):
+        dp.train("clip", world["data"], **{**given, "encoder": again})
+    assert again.load_weights(run.folder).fingerprint == encoder.fingerprint
+    assert (again.temperature, dp.train("clip", world["data"], **given).numbers) == (
+        encoder.temperature,
+        run.numbers,
+    )
     with pytest.raises(UsageError, match="modules that were given in Python"):
         dp.load(run)
+    cropped = {**fast, "augmentation.scale": [0.5, 1.0]}
+    with pytest.raises(dp.DiptychError, match="preprocessing was given in Python"):
+        dp.train("clip", world["data"], encoder=again, out="runs/cropped", settings=cropped)
+    assert not Path("runs/cropped").exists()
+
+
+def test_an_own_encoder_is_another_where_anything_of_it_is() -> None:
+    def made(images: Any, texts: Any, pixels: Any = as_pixels, letters: Any = as_letters) -> Any:
+        return dp.DualEncoder.wrap(images, texts, pixels, letters)
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.images, self.texts = Colours(), Letters()
+
+        def encode_image(self, images: torch.Tensor) -> torch.Tensor:
+            return self.images(images)
+
+        def encode_text(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.texts(tokens)
+
+    model = Model()
+    first = made(model.images, model.texts)
+    seen = [first.fingerprint]
+    assert made(model.images, model.texts).fingerprint == first.fingerprint
+    seen.append(made(model.encode_image, model.encode_text).fingerprint)
+    with torch.no_grad():
+        model.texts.bag.weight[ord("%")] += 1  # a token that is in none of the sentences it is named by
+    seen += [first.fingerprint, made(model.encode_image, model.encode_text).fingerprint]
+    square = lambda image: as_pixels(image.resize((64, 64)))  # noqa: E731
+    seen.append(made(model.images, model.texts, square).fingerprint)
+    short = lambda texts: as_letters([text[:30] for text in texts])  # noqa: E731
+    seen.append(made(model.images, model.texts, letters=short).fingerprint)
+    assert len({*seen}) == len(seen) == 6
+    assert "Colours" in repr(first)
+
+
+def test_an_encoder_that_is_trained_further_is_left_as_it_was(world: dict[str, Any]) -> None:
+    encoder = copy.deepcopy(world["encoder"])
+    del encoder.loaded_from  # one of memory, that no folder holds
+    before, rows = encoder.fingerprint, encoder.encode_texts("a red square")
+    run = dp.train("clip", world["data"], encoder=encoder, out="runs/further", settings=SHORT)
+    assert (encoder.encode_texts("a red square") == rows).all()
+    assert dp.load(run).fingerprint != before == encoder.fingerprint
 
 
 def test_functions_are_wrapped_but_not_trained(world: dict[str, Any]) -> None:
@@ -282,6 +397,15 @@ def test_what_is_no_encoder_and_no_data_is_refused_by_name(world: dict[str, Any]
     ):
         with pytest.raises(dp.DiptychError, match=text):
             call()
+
+
+def test_gradients_are_counted_of_one_loss_that_has_queries(world: dict[str, Any]) -> None:
+    for loss, options, text in (
+        (torch.nn.functional.mse_loss, {}, "mse_loss gives one number for a batch"),
+        (dp.losses.Triplet(0.2), {"objective": "triplet"}, "both a loss and the name"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            dp.gradient_counts(world["encoder"], world["data"], loss, batch_size=8, **options)
 
 
 def test_names_that_moved_still_work_with_a_warning() -> None:

@@ -131,9 +131,9 @@ def test_other_options_or_data_are_refused(tmp_path):
         trained(tmp_path / "a", stop_at=2)
     before = sorted(path.name for path in (tmp_path / "a").iterdir())
     for said, other in (
-        ("loss.eta = 0.005, asked for is 0.5", {"chosen": options(loss={"eta": 0.5})}),
-        (r"data = \w+, asked for is", {"data": small_pairs(seed=5)}),
-        ("encoder = e0, asked for is e9", {"data": small_pairs(encoder="e9"), "validate": False}),
+        ("loss.eta = 0.005, requested is 0.5", {"chosen": options(loss={"eta": 0.5})}),
+        (r"data = \w+, requested is", {"data": small_pairs(seed=5)}),
+        ("encoder = e0, requested is e9", {"data": small_pairs(encoder="e9"), "validate": False}),
         ("validation", {"validate": False}),
     ):
         refused(MismatchError, f"begun with {said}", trained, tmp_path / "a", **other)

@@ -228,7 +228,7 @@ def test_one_of_another_training_or_data_is_refused(studies, tiny, tmp_path):
         return caught.value.fix
 
     more = {**tiny.values, "sparsify.training.epochs": 3}
-    assert refused("epochs = 2, asked for is 3", values=more) == "choose another folder with --out"
+    assert refused("epochs = 2, requested is 3", values=more) == "choose another folder with --out"
     refused("was begun with model.width", values={**tiny.values, "model.width": 8})
     run = studies / BASE.name / "rows" / "dense" / "seed-0"
     given, test_alone = ({**HEADS, "dense": str(one)} for one in (run, run / "embeddings" / "scenes-test"))

@@ -64,7 +64,7 @@ def test_other_data_is_refused_on_resume(cached_recipe: Recipe, tmp_path: Path) 
     assert (environment["threads"], torch.get_num_threads()) == (before + 1, before)
     collection = read_collection(str(cached_recipe.data.path))
     run, shortened = Run.open(tmp_path / "run"), collection.subset(range(1, collection.n_images))
-    message = r"was begun with data = \w+, asked for is \w+"
+    message = r"was begun with data = \w+, requested is \w+"
     refused(MismatchError, message, fit, run, shortened, accelerator="cpu", features_root=tmp_path)
 
 
@@ -170,7 +170,7 @@ def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_
     assert losses(other, "object", InfoNCE(temperature=0.1)) == expected
     assert losses(other, "function", mine) == expected
     run = Run.open(tmp_path / "function")
-    message = r"begun with objective = .*mine, asked for is None"
+    message = r"begun with objective = .*mine, requested is None"
     refused(MismatchError, message, fit, run, collection, **given)
     refused(UsageError, r"objective .*mine, which was given in Python", trained_objective, run)
 

@@ -79,10 +79,10 @@ def test_another_training_is_refused(tmp_path: Path) -> None:
     folder = TrainingFolder(tmp_path)
     folder.begin(REQUEST)
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"data": "d1"}, "was begun with data = d0, asked for is d1"),
-        ({"loss": {"eta": 0.1, "terms": [1, 2]}}, "was begun with loss.eta = 0.5, asked for is 0.1"),
-        ({"loss": {"eta": 0.5}}, r"was begun with loss.terms = \[1, 2\], asked for is None"),
-        ({"objective": "mine"}, "was begun with objective = None, asked for is mine"),
+        ({"data": "d1"}, "was begun with data = d0, requested is d1"),
+        ({"loss": {"eta": 0.1, "terms": [1, 2]}}, "was begun with loss.eta = 0.5, requested is 0.1"),
+        ({"loss": {"eta": 0.5}}, r"was begun with loss.terms = \[1, 2\], requested is None"),
+        ({"objective": "mine"}, "was begun with objective = None, requested is mine"),
     ]
     for change, words in cases:
         for attempt in (folder.check, folder.begin):

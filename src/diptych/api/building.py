@@ -62,8 +62,10 @@ def train(
     >>> run.recipe.objective["temperature"]
     0.05
     """
+    from diptych.encoders.dual_encoder import EncoderHeader
     from diptych.encoders.wrapped import WrappedEncoder
     from diptych.objectives.declaration import declared_as, name_of
+    from diptych.training.fine_tune import GIVEN
     from diptych.training.fit import fit
     from diptych.training.recipe import Recipe, collection_of, load_recipe
     from diptych.training.run import Run
@@ -79,7 +81,7 @@ def train(
         changes["objective"] = declared
     tuned = None if encoder is None else load(encoder)
     if tuned is not None:
-        changes |= {"features": None, "fine_tune": tuned.loaded_from or f"given:{tuned.name}"}
+        changes |= {"features": None, "fine_tune": tuned.loaded_from or f"{GIVEN}{tuned.name}"}
     if isinstance(recipe, Recipe):
         if changes:
             raise UsageError("settings of a recipe that is an object", "recipe.model_copy(update=…)")
@@ -98,6 +100,8 @@ def train(
     if run.finished:  # a recipe does not say what was given in memory
         data_now = whole.split(made.data.train).text_fingerprint
         request = {"data": data_now, "objective": None if objective is None else name_of(objective)}
+        if tuned is not None and tuned.fingerprint != EncoderHeader.open(run.best).fingerprint:
+            request["fine_tune"] = tuned.fingerprint
         run.check(request, whole=False)
     else:
         fit(run, whole, objective=objective, encoder=tuned, devices=devices, accelerator=device)

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
+from diptych.core.fingerprint import fingerprint
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.hub import loading
 from diptych.encoders.inputs import pick_device
@@ -97,6 +98,10 @@ class MtebModel(WrappedEncoder):
         found = cls(side("image", "document"), side("text", "query"), name=source, device=device)
         found.revision = str(model.mteb_model_meta.revision)
         return found
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint("mteb", self.name, self.revision, require("mteb", *_EXTRA).__version__)
 
     def _about(self) -> dict[str, Any]:
         version = require("mteb", *_EXTRA).__version__

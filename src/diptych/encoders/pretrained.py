@@ -36,6 +36,7 @@ _BLOCK = 4096  # captions whose token ids are made together
 _BATCHES_PER_BLOCK = 16  # tokenised and sorted by length at a time, so that memory is bounded
 
 _WORD = re.compile(r"\S+")
+_TOKENIZING = threading.Lock()  # tokenizers remember the last call's length and padding: one thread at a time
 
 
 def shortened(text: str, ending: str, fits: Callable[[str], bool]) -> str:
@@ -89,8 +90,6 @@ class PretrainedEncoder(TrainableEncoder):
         self.prefix: str = prefix
         self.text_limit: int = text_limit
         self.characters: int | None = characters
-        # Tokenizers remember the last call's length and padding: one thread at a time.
-        self._tokenizing = threading.Lock()
 
     @abstractmethod
     def pixel_features(self, pixels: torch.Tensor) -> torch.Tensor:
@@ -127,7 +126,8 @@ class PretrainedEncoder(TrainableEncoder):
 
     def _copy(self, **changes: Any) -> Self:
         other = copy.copy(self)
-        other.__dict__.pop("fingerprint", None)
+        for name in ("fingerprint", "loaded_from"):  # of what it was before the changes
+            other.__dict__.pop(name, None)
         other.__dict__.update(changes)
         return other
 
@@ -168,7 +168,7 @@ class PretrainedEncoder(TrainableEncoder):
     def token_ids(self, texts: Sequence[str], first: int = 0) -> list[np.ndarray]:
         """Return token ids of each text, cut to the limits, with special tokens, without padding."""
         kept = [self._read(text) for text in texts]
-        with self._tokenizing:
+        with _TOKENIZING:
             ids = self._ids(kept) if kept else []
         for place, tokens in enumerate(ids):
             if not len(tokens):
@@ -186,7 +186,7 @@ class PretrainedEncoder(TrainableEncoder):
         whole = super().with_endings(texts, endings)
         with_ending = [place for place, ending in enumerate(endings) if ending]
         cut = 0
-        with self._tokenizing:
+        with _TOKENIZING:
             whole_fits = self._fit([whole[place] for place in with_ending])
             for place, fits in zip(with_ending, whole_fits, strict=True):
                 if not fits:

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.encoders.dual_encoder import CONFIG_FILE, TrainableEncoder, unit_rows
-from diptych.encoders.inputs import as_picture, check_texts, load_tensors, pick_device, save_tensors
+from diptych.encoders.dual_encoder import CONFIG_FILE, EncoderHeader, TrainableEncoder, unit_rows
+from diptych.encoders.inputs import (
+    as_picture,
+    check_texts,
+    load_tensors,
+    pick_device,
+    save_tensors,
+    weights_fingerprint,
+)
 from diptych.encoders.tower import Batch, CaptionInputs, Endings
 from diptych.encoders.tower import unit_rows as unit_tensors
+from diptych.objectives.declaration import name_of
 
-_SENTENCES = ("a red square", "two dogs play in the snow")  # encoded for the fingerprint, with two images
-_SIDE = 64  # pixels of these images
+_SENTENCES = (
+    "a red square",
+    "Two dogs, one of them brown, play in the snow!",
+    "un café à côté de l’église, 2 chiens; два пса; 雪の中の二匹の犬",
+    " ".join(f"word{number}" for number in range(200)),
+)
+_SIZES = ((64, 64), (40, 96), (120, 48))  # pixels across and down of the images of a fingerprint
+
+
+def _gradient(width: int, height: int) -> Image.Image:
+    down, across = np.mgrid[0 : 255 : height * 1j, 0 : 255 : width * 1j]
+    return Image.fromarray(np.stack([across, down, (across * down) % 251], axis=2).astype(np.uint8))
 
 
 class _Captions(CaptionInputs):
@@ -117,7 +137,9 @@ class WrappedEncoder(TrainableEncoder):
         self._preprocess, self._tokenize = preprocess, tokenize
         self.temperature: float | None = None
         self.modules: list[nn.Module] = [part for part in self._functions if isinstance(part, nn.Module)]
-        first = next((value for part in self.modules for value in part.parameters()), None)
+        owners = [getattr(part, "__self__", part) for part in self._functions]  # of methods: the whole model
+        self._owners: list[Any] = [part if isinstance(part, nn.Module) else None for part in owners]
+        first = next((value for part in self._whole() for value in part.parameters()), None)
         self.to(pick_device(device) if device is not None or first is None else first.device)
 
     @classmethod
@@ -128,9 +150,13 @@ class WrappedEncoder(TrainableEncoder):
             f"DualEncoder.wrap(image_module, text_module, …).load_weights({source!r})",
         )
 
+    def _whole(self) -> list[nn.Module]:
+        """Return the modules that hold the weights, each once."""
+        return list(dict.fromkeys(part for part in self._owners if part is not None))
+
     def to(self, device: torch.device) -> None:
         self.device: torch.device = device
-        for part in self.modules:
+        for part in self._whole():
             part.to(device)
 
     @property
@@ -152,6 +178,8 @@ class WrappedEncoder(TrainableEncoder):
 
     @torch.inference_mode()
     def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
         given = list(check_texts(texts))
         rows = [
             self._text_rows(given[start : start + batch_size], start)
@@ -164,7 +192,7 @@ class WrappedEncoder(TrainableEncoder):
         return self._rows(1, tokens, len(texts), range(start, start + len(texts)))
 
     def _rows(self, side: int, given: Any, count: int, positions: Any) -> np.ndarray:
-        for part in self.modules:
+        for part in self._whole():
             part.eval()
         rows = self._functions[side](given)
         if isinstance(rows, Tensor):
@@ -182,10 +210,30 @@ class WrappedEncoder(TrainableEncoder):
 
     @property
     def fingerprint(self) -> str:
-        """Name it by what it gives for two images and two sentences: other weights or preprocessing give others."""
-        ramp = np.linspace(0, 255, _SIDE * _SIDE * 3).astype(np.uint8).reshape(_SIDE, _SIDE, 3)
-        rows = self.encode_images([ramp, 255 - ramp.swapaxes(0, 1)])
-        return fingerprint("wrapped", fingerprint_arrays({"i": rows, "t": self.encode_texts(_SENTENCES)}))
+        """Name it by its weights and by what is made of some images and sentences before they are used.
+
+        Of functions, whose weights are not at hand, it is what they give for these images and sentences.
+        """
+        images = [_gradient(*size) for size in _SIZES]
+        whole = [weights_fingerprint(part.state_dict()) for part in self._whole()]
+        sides = [*self._made(0, images, self._preprocess), *self._made(1, _SENTENCES, self._tokenize)]
+        return fingerprint("wrapped", [name_of(part) for part in self._functions], whole, sides)
+
+    def _made(self, side: int, probes: Sequence[Any], first: Callable[[Any], Any] | None) -> Iterator[str]:
+        for probe in probes:
+            try:
+                if self._owners[side] is not None and first is not None:
+                    made = np.asarray(first([probe] if side else probe))
+                else:
+                    made = self.encode_texts(probe) if side else self.encode_images([probe])
+            except Exception as error:  # noqa: BLE001  # whatever a function raises is part of what it is
+                yield type(error).__name__
+            else:
+                yield fingerprint_arrays({"made": made})
+
+    def __repr__(self) -> str:
+        images, texts = map(name_of, self._functions)
+        return f"<{type(self).__name__} {self.name}: images by {images}, texts by {texts}>"
 
     def _about(self) -> dict[str, Any]:
         return {"normalisation": "unit length, eps 1e-12", "functions": "given in Python"}
@@ -211,6 +259,15 @@ class WrappedEncoder(TrainableEncoder):
         self.name, self.temperature = name, temperature
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        functions = copy.deepcopy(self._functions, memo)
+        other = type(self)(*functions, self._preprocess, self._tokenize, name=self.name)
+        other.temperature = self.temperature
+        return other
+
+    def _settings(self) -> dict[str, Any]:
+        return self.learned_options
+
     def _tensors(self) -> dict[str, Tensor]:
         sides = zip(("image", "text"), self.modules, strict=True)
         return {f"{side}.{key}": value for side, part in sides for key, value in part.state_dict().items()}
@@ -231,4 +288,5 @@ class WrappedEncoder(TrainableEncoder):
             part.load_state_dict(
                 {key.removeprefix(side): value for key, value in weights.items() if key.startswith(side)}
             )
+        self.temperature = EncoderHeader.open(folder).settings.get("temperature")
         return self

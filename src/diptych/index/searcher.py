@@ -173,10 +173,14 @@ class Searcher:
         if ids is None:
             ids = [str(one) if path else next(free) for one, path in zip(given, paths, strict=True)]
         rows = self.encoder.encode_images(given)
-        self.index.add(ids, rows, encoder=self.encoder.fingerprint, **options)
+        self.index.add(ids, rows, encoder=self._fingerprint, **options)
         self.index.about["added"] = self._added | dict(zip(ids, paths, strict=True))
         self._images |= {name: one for name, one, path in zip(ids, given, paths, strict=True) if not path}
         return list(ids)
+
+    @cached_property
+    def _fingerprint(self) -> str | None:
+        return None if self.encoder is None else self.encoder.fingerprint
 
     @cached_property
     def origin(self) -> Origin | None:
@@ -215,8 +219,7 @@ class Searcher:
                 raise UsageError("--own-terms with vectors: they have no terms of their own", "leave it out")
         else:
             vectors, options = self._encoded(query, own_terms, options)
-        fingerprint = None if self.encoder is None else self.encoder.fingerprint
-        hits = self.index.search(vectors, k, encoder=fingerprint, **options)
+        hits = self.index.search(vectors, k, encoder=self._fingerprint, **options)
         found = []
         for row, name in enumerate(names):
             best, after = best_of(hits, row, least)

@@ -93,6 +93,12 @@ class _Given(Objective):
             )
         return loss
 
+    def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
+        raise UsageError(
+            f"{name_of(self.function)} gives one number for a batch, and one per query is needed",
+            "make it an Objective with per_query, or name a loss",
+        )
+
 
 def as_objective(given: Callable[..., Tensor]) -> Objective:
     """Return an objective as it is, and any other callable of scores and positives as one."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from diptych.analysis.cocos import check_counting, cocos_over
 from diptych.analysis.cocos_report import CocosOptions, CocosReport
 from diptych.analysis.information import Audit
@@ -22,6 +24,7 @@ from diptych.encoders.family import resolve
 from diptych.evaluation.auditing import USUAL, audit_encoder
 from diptych.evaluation.options import AuditOptions
 from diptych.objectives import OBJECTIVES, Objective
+from diptych.objectives.declaration import as_objective
 from diptych.objectives.similarity import similarity_of
 from diptych.training.recipe import Recipe, collection_of
 from diptych.training.run import Run, trained_objective
@@ -144,17 +147,20 @@ def count_contributing(
     run: Run | None,
     options: CocosOptions,
     opened: Callable[[], EncodedCollection],
-    loss: Objective | None = None,
+    loss: Callable[..., Tensor] | None = None,
 ) -> CocosReport:
     """Count contributing samples over an epoch of batches, drawn as the run drew them where nothing else is given.
 
     Args:
         run: whose embeddings these are; None for an encoder from elsewhere.
         opened: gives the embeddings, when everything else has been checked.
-        loss: counted instead of the one that is named.
+        loss: counted instead of one that is named; it needs ``per_query``.
     """
+    if loss is not None and (options.objective is not None or options.option):
+        raise UsageError("both a loss and the name or options of one are given", "give one of them")
+    given = None if loss is None else as_objective(loss)
     counting = options.epsilon, options.unit, options.compat
-    check_counting(loss or _objective(run, options), *counting)  # before the work, not after it
+    check_counting(given or _objective(run, options), *counting)  # before the work, not after it
     encoded = opened()
     own = Batches() if run is None else run.recipe.batches
     plan, each = options.plan or own.plan, own.captions_per_image
@@ -174,7 +180,7 @@ def count_contributing(
         encoded.images.rows,
         encoded.texts.rows,
         batches,
-        loss or _objective(run, options, encoded.about["encoder"].get("temperature")),
+        given or _objective(run, options, encoded.about["encoder"].get("temperature")),
         options.epsilon,
         unit=options.unit,
         compat=options.compat,

@@ -8,22 +8,29 @@ from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
 from diptych.encoders.pretrained import PretrainedEncoder
 from diptych.encoders.two_tower import CaptionSource, TwoTowerEncoder
+from diptych.encoders.wrapped import WrappedEncoder
 from diptych.training.recipe import Recipe
 
+GIVEN = "given:"  # before the name of an encoder that a recipe's run was given in Python
 
-def open_fine_tune(source: str) -> TrainableEncoder:
+
+def open_fine_tune(source: str) -> DualEncoder:
     """Return the encoder of a run folder, or of whatever else ``DualEncoder.load`` reads, on the CPU."""
-    encoder = DualEncoder.load(source, device="cpu")
+    if source.startswith(GIVEN):
+        raise UsageError(
+            f"the encoder {source.removeprefix(GIVEN)} was given in Python",
+            "resume with the same call of diptych.train, which gives it",
+        )
+    return DualEncoder.load(source, device="cpu")
+
+
+def check_fine_tune(recipe: Recipe, encoder: DualEncoder) -> TrainableEncoder:
+    """Return the encoder; refuse one that cannot be trained, and a recipe that needs what it does not have."""
     if not isinstance(encoder, TrainableEncoder):
         raise UsageError(
-            f"fine_tune {source} holds a {type(encoder).__name__}, which cannot be trained on",
+            f"fine_tune {recipe.fine_tune} holds a {type(encoder).__name__}, which cannot be trained on",
             "give a model of transformers or open_clip, or an encoder that diptych train wrote",
         )
-    return encoder
-
-
-def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
-    """Refuse a recipe that needs what the encoder does not have."""
     name, shortcuts, augmentation = recipe.fine_tune, recipe.shortcuts, recipe.augmentation
     words = isinstance(encoder, TwoTowerEncoder) and isinstance(encoder.source, Vocabulary)
     regions = encoder.takes == "regions"
@@ -58,6 +65,11 @@ def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
             "leave augmentation out",
         ),
         (
+            augmentation is not None and isinstance(encoder, WrappedEncoder),
+            f"augmentation with {name}, whose preprocessing was given in Python",
+            "leave augmentation out: put it there",
+        ),
+        (
             erasing and isinstance(encoder, PretrainedEncoder),
             f"augmentation.erasing {erasing} with another library's preprocessing",
             "leave it out: a crop and a flip can be had",
@@ -65,6 +77,7 @@ def check_fine_tune(recipe: Recipe, encoder: TrainableEncoder) -> None:
     ):
         if holds:
             raise RecipeError(message, fix)
+    return encoder
 
 
 def check_digits_known(shortcuts: ShortcutOptions | None, source: CaptionSource, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -105,12 +106,14 @@ class Beginning(NamedTuple):
     begun_with: dict[str, str]
 
 
-def begin_encoder(run: Run, collection: Collection, encoder: TrainableEncoder | None = None) -> Beginning:
-    """Return the encoder that a run trains, as it is before the first step; ``encoder`` where it is given."""
+def begin_encoder(run: Run, collection: Collection, encoder: DualEncoder | None = None) -> Beginning:
+    """Return the encoder that a run trains, as it is before the first step: a copy of ``encoder`` where it is given."""
     recipe = run.recipe
     if recipe.fine_tune is not None:
-        tuned = open_fine_tune(recipe.fine_tune) if encoder is None else encoder
-        check_fine_tune(recipe, tuned)
+        if encoder is None or encoder.loaded_from == recipe.fine_tune:
+            tuned = check_fine_tune(recipe, open_fine_tune(recipe.fine_tune))
+        else:
+            tuned = copy.deepcopy(check_fine_tune(recipe, encoder))
         begun_with = {"fine_tune": tuned.fingerprint}
         torch.manual_seed(recipe.seed)  # however many draws the library took to open it
         return Beginning(tuned, begun_with)
@@ -149,7 +152,7 @@ def fit(
     collection: Collection,
     *,
     objective: Callable[..., Tensor] | None = None,
-    encoder: TrainableEncoder | None = None,
+    encoder: DualEncoder | None = None,
     devices: int = 1,
     accelerator: str = "auto",
     features_root: Path | None = None,
@@ -164,7 +167,7 @@ def fit(
         objective: trained with instead of the recipe's: an :class:`~diptych.objectives.Objective`, or any
             callable that takes scores (n_images, n_texts) and positives, a boolean tensor of that shape, and
             returns a scalar tensor. Parameters of a module are trained with the towers.
-        encoder: fine-tuned instead of opening the one that the recipe names.
+        encoder: a copy of it is fine-tuned instead of opening the one that the recipe names.
         devices: processes that share each batch; the loss is that of the whole batch.
         accelerator: ``cpu``, ``cuda``, ``mps`` or ``auto``.
         features_root: where cached features live; ``features`` in the cache folder when not given.
@@ -194,9 +197,10 @@ def fit(
         root = features_root or cache_root() / "features"
         task = prepared_task(fabric, run, collection, objective, root, encoder)
         saving = Saving(steps=run.recipe.checkpoints.every_steps)
-        resume = f"resume with: diptych train --resume {run.folder}"
+        given = objective is not None or encoder is not None
+        command = "the same call" if given else f"diptych train --resume {run.folder}"
         recover_folder(run.best)
-        place = Trainer(task, run, fabric, saving, resume).train()
+        place = Trainer(task, run, fabric, saving, f"resume with: {command}").train()
         if fabric.is_global_zero:
             numbers = {"step": place.step, "epoch": place.epoch, "best": place.best}
             run.finish(keep_checkpoint=True, **numbers, best_epoch=place.best_epoch)
@@ -227,7 +231,7 @@ def prepared_task(
     collection: Collection,
     objective: Callable[..., Tensor] | None,
     root: Path,
-    given: TrainableEncoder | None = None,
+    given: DualEncoder | None = None,
 ) -> TowerTask:
     """Put a run's task together and begin the run; arguments as of :func:`fit`, ``given`` is its encoder."""
     recipe = run.recipe

@@ -151,7 +151,7 @@ class TrainingFolder:
         for name in [*old, *(name for name in new if name not in old)]:
             if old.get(name) != new.get(name):
                 raise MismatchError(
-                    f"{self.folder} was begun with {name} = {old.get(name)}, asked for is {new.get(name)}",
+                    f"{self.folder} was begun with {name} = {old.get(name)}, requested is {new.get(name)}",
                     "resume it with what it was begun with, or choose another folder",
                 )
 
@@ -297,12 +297,10 @@ class Run(TrainingFolder):
         return {"name": self.recipe.name, "state": "finished" if self.finished else "running", **self.numbers}
 
     def __repr__(self) -> str:
-        numbers = (
-            ", ".join(f"{key} {one:g}" for key, one in self.numbers.items()) if self.begun else "not begun"
-        )
-        return (
-            f"<Run {self.folder}: {'finished' if self.finished else 'running'}, {numbers or 'not finished'}>"
-        )
+        if not self.begun:
+            return f"<Run {self.folder}: not begun>"
+        state = "finished" if self.finished else "running"
+        return f"<Run {self.folder}: {', '.join([state, *(f'{key} {one:g}' for key, one in self.numbers.items())])}>"
 
     @property
     def best(self) -> Path:

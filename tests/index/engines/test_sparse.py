@@ -10,7 +10,7 @@ from mapped import is_mapped
 from refusals import refused
 from scipy.sparse import csr_array, vstack
 
-from diptych.core.errors import DataError, MismatchError, UsageError
+from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
 from diptych.index import Recall, build_index, measure_recall, open_index
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.kernels import load_kernels
@@ -117,7 +117,7 @@ def test_a_query_of_very_many_terms_passes_over_what_is_deleted(make_bags):
     assert index.search(rows[:1], 3).ids == [["image-1", "image-0"]]
 
 
-def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path):
+def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_path, monkeypatch):
     index = build_index(make_bags(count=500, width=60), hub_share=0.3)
     folder = index.save(tmp_path / "index")
     for name in ("columns", "postings.documents"):
@@ -126,6 +126,16 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
         array.flush()
     hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
     assert len(hits) == 3
+    for module in ("postings", "engines.inverted"):
+        monkeypatch.setattr(f"diptych.index.{module}.can_compile", lambda: False)
+    folder = build_index(make_bags(count=500, width=60)).save(tmp_path / "without-numba")
+    columns = np.load(folder / "columns.npy", mmap_mode="r+")
+    columns[:] = 10**6
+    columns.flush()
+    monkeypatch.undo()  # postings are built at the first search
+    opened = open_index(folder)
+    load_kernels()
+    refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
 
 
 def pair_scores(rows, query):
@@ -308,4 +318,7 @@ def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monk
     compiled = [list(index.search(queries, k)) for k in (1, 10, 900)]
     monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda: False)
     monkeypatch.setattr("diptych.index.postings.load_kernels", None)
+    assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
+    monkeypatch.setattr("diptych.index.postings.can_compile", lambda: False)  # Numba is not installed
+    monkeypatch.setattr("diptych.index.postings._FEW", 100)  # in blocks of a few rows
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled

@@ -151,7 +151,7 @@ def perturb_caption(
     """
     perturbation = PERTURBATIONS.get(name)
     if not isinstance(perturbation, TextPerturbation):
-        raise UsageError(f"{name} changes images, not captions", "see perturbed_pictures")
+        raise UsageError(f"{name} changes images, not captions", "perturbed_pictures(…) changes images")
     if language is None and perturbation.needs:
         from diptych.data.language.open import WORDNET_VARIABLE
 
