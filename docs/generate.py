@@ -43,7 +43,19 @@ NAMES = {
 """Registries by heading: where they are, and where their names are used."""
 
 WORDS = (None, "TEXT", "PATH", "N")  # that stand for an argument's value, not for its name
-TYPES = {"str": "text", "float": "number", "int": "whole number", "bool": "true or false", "Path": "path"}
+TYPES = {
+    "str": "text",
+    "float": "number",
+    "int": "whole number",
+    "bool": "true or false",
+    "Path": "path",
+    "dict[str, Any]": "table",
+    "dict[str, float]": "table of numbers",
+    "tuple[str, ...]": "list of texts",
+    "tuple[int, int]": "list of two whole numbers",
+    "tuple[float, float]": "list of two numbers",
+    "tuple[float, float, float]": "list of three numbers",
+}
 
 
 def cell(text: object) -> str:
@@ -109,7 +121,8 @@ def _command(name: str, command: Any) -> str:
             for one in arguments
         )
         parts.append(table(("argument", "what it is"), rows))
-    parts.append(table(("option", "value", "default", "what it does"), map(_option, options)))
+    if options:
+        parts.append(table(("option", "value", "default", "what it does"), map(_option, options)))
     return "\n".join(parts)
 
 
@@ -120,6 +133,7 @@ def _option(one: Any) -> tuple[str, str, str, str]:
     shown = one.default if one.show_default or one.default == 0 else None
     shown = one.show_default if isinstance(one.show_default, str) else shown
     names = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
+    shown = "on" if shown is True else shown
     return names, value, "" if shown in (None, []) or shown is False else str(shown), one.help or ""
 
 
@@ -187,7 +201,7 @@ def _type(annotation: Any) -> str:
         return ", ".join(f"`{one}`" for one in get_args(annotation) if isinstance(one, str | int))
     is_plain = inspect.isclass(annotation) and not get_args(annotation)
     words = re.sub(r"\b(\w+\.)+", "", annotation.__name__ if is_plain else str(annotation))
-    return TYPES.get(words, words.replace("tuple", "list").replace("dict", "table"))
+    return TYPES.get(words, words)
 
 
 def _default(field: Any) -> str:
@@ -203,7 +217,7 @@ def registries() -> str:
     for title, (place, use) in NAMES.items():
         module, _, name = place.partition(":")
         members = list(getattr(importlib.import_module(module), name))
-        parts.append(f"## {title}\n\nUsed as {use}.\n")
+        parts.append(f"## {title}\n\nUsed for {use}.\n")
         rows = [(f"`{one.name}`", one.description, _source(one)) for one in members]
         width = 3 if any(row[2] for row in rows) else 2
         parts.append(table(("name", "what it is", "source")[:width], (row[:width] for row in rows)))

@@ -55,8 +55,8 @@ class WordTowerConfig(Options):
 class CaptionTowerConfig(WordTowerConfig):
     """Options of a caption tower."""
 
-    kind: Literal["gru"] = "gru"
-    word_width: int = Field(300, ge=1)
+    kind: Literal["gru"] = "gru"  # a GRU over word embeddings
+    word_width: int = Field(300, ge=1)  # length of a word embedding
     bidirectional: bool = False  # read captions in both directions, half the state each
     layers: int = Field(1, ge=1)  # GRU layers
     # of both directions together; None: the shared space's width
@@ -216,8 +216,8 @@ class CaptionTower(WordTower):
 class BagTowerConfig(WordTowerConfig):
     """Options of a bag-of-words tower."""
 
-    kind: Literal["bag"] = "bag"
-    word_width: int | None = Field(None, ge=1)  # None: the shared space's width
+    kind: Literal["bag"] = "bag"  # the mean of word embeddings, whatever their order
+    word_width: int | None = Field(None, ge=1)  # length of a word embedding; None: the shared space's width
 
 
 class BagTower(WordTower):
@@ -256,7 +256,7 @@ class BagTower(WordTower):
 class TargetTowerConfig(Options):
     """Options of a target tower."""
 
-    kind: Literal["targets"] = "targets"
+    kind: Literal["targets"] = "targets"  # fixed vectors of another text encoder
     targets: TargetOptions = TargetOptions()  # the model that makes the vectors
     head: Literal["none", "linear", "mlp"] = "none"  # none: the vectors as they are
     hidden: int | None = Field(None, ge=1)  # width of the MLP head's hidden layer; None: the targets' own

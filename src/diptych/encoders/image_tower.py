@@ -46,7 +46,7 @@ from diptych.encoders.tower import Tower, make_head, start_uniform, unit_rows
 class ImageTowerConfig(Options):
     """Options of an image tower."""
 
-    kind: Literal["pictures"] = "pictures"
+    kind: Literal["pictures"] = "pictures"  # a timm backbone over pixels
     backbone: str = "resnet50"  # a timm model name (timm.list_models())
     # for timm.create_model, {pad_type = "same"}
     backbone_options: dict[str, Any] = Field(default_factory=dict)
@@ -189,7 +189,7 @@ class RegionTowerConfig(Options):
     has also ``normalise_input = false`` and ``batch_norm = true``.
     """
 
-    kind: Literal["regions"] = "regions"
+    kind: Literal["regions"] = "regions"  # VSRN over precomputed region features
     regions: int = Field(36, ge=1)  # how many each image has
     feature_width: int = Field(2048, ge=1)  # length of a region's features
     layers: int = Field(4, ge=0)  # graph convolutions

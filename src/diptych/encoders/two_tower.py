@@ -53,7 +53,7 @@ class ModelConfig(Options):
         BeforeValidator(choose_kind(CaptionTowerConfig, TargetTowerConfig, BagTowerConfig)),
     ] = CaptionTowerConfig()
     projection: ProjectionConfig | None = None  # a non-linear projection on both towers; none when not given
-    similarity: Literal["cosine", "order", "order-root"] = "cosine"
+    similarity: Literal["cosine", "order", "order-root"] = "cosine"  # how two rows make a score
 
 
 class TwoTowerModel(nn.Module):

@@ -21,7 +21,9 @@ class Data(Options):
         path: a dataset's folder or file; ``--data`` sets it.
         reader: the format, when it is not recognised.
         options: the reader's options, e.g. ``images``.
-        train, validation, test: split names.
+        train: the split that is trained on.
+        validation: the split that chooses the best epoch.
+        test: the split that the run is evaluated on.
         images: train on so many images of the split, among them those of any smaller number.
         scenes: generate the embedded dataset with these options instead of reading ``path``.
         skip_bad_images: leave out and count images that cannot be read instead of failing.
@@ -48,7 +50,10 @@ class Batches(Options):
     """Options of batches; see :mod:`diptych.data.batches`.
 
     Attributes:
-        plan, size, captions_per_image: of the batch plan.
+        plan: ``captions``: every caption once per epoch; ``distinct``: the same, no image twice in a batch;
+            ``grouped``: every image once per epoch, with several captions.
+        size: pairs per batch; images per batch of ``grouped``.
+        captions_per_image: of ``grouped``.
         chunk: how many images or captions are encoded at once. The loss is that of the whole batch
             and its gradients are exact (gradient caching, Gao et al. 2021), in the memory of a
             chunk, for one more forward pass.
@@ -146,7 +151,7 @@ class Optimizer(Options):
             have none.
         betas: of all.
         clip: largest global gradient norm; no clipping when not given.
-        accumulate: micro-batches whose gradients are summed for one step. Each is scored against
+        accumulate: micro-batches whose gradients are averaged for one step. Each is scored against
             only itself: a contrastive loss on 4 × 128 is not the loss on 512, it has 127 negatives;
             ``batches.chunk`` gives the loss on 512.
     """
