@@ -55,11 +55,7 @@ class Preprocessing(Options):
     resize: int = Field(256, ge=8, le=8192)  # length the shorter side is resized to before the central crop
     interpolation: Literal["bilinear", "bicubic"] = "bicubic"  # with Pillow's antialiasing
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)  # per channel, of values in [0, 1]
-    std: tuple[float, float, float] = (
-        0.229,
-        0.224,
-        0.225,
-    )  # per channel, divides after the mean is subtracted
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)  # per channel, as mean
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
         """Return the central view with what is laid over it, normalised: (3, size, size)."""
