@@ -19,27 +19,27 @@ check: $(READY)dev  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-pinned: $(READY)test  ## hold what a user runs against the stored numbers, bit for bit
+pinned: $(READY)test  ## compare the results of users' commands with the stored numbers, bit for bit
 	$(BIN)/python -m pins --jobs 2
 
 bench: $(READY)test  ## the figures of benchmarks/figures.md that are ratios in one run
 	$(BIN)/python -m benchmarks
 
-fuzz: $(READY)test  ## 2,000 damaged inputs; falls are printed with what repeats them
+fuzz: $(READY)test  ## 2,000 corrupt inputs; failures are printed with the command that repeats them
 	$(BIN)/python -m fuzz
 
 pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
 	npm install --silent --prefix build/npm axe-core@4.14.1
 	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
 
-examples: $(READY)test  ## every command of the README and of every help, in a folder that holds what they name
+examples: $(READY)test  ## every command of the README and of every help, in a folder with the data that they name
 	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
 
 docs: $(READY)test  ## the documentation in build/site; notebooks run once and are kept (about five minutes)
 	$(PIP) --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-docs-test: $(READY)test  ## run what the documentation shows: Python blocks, marked commands, notebooks
+docs-test: $(READY)test  ## run the documentation's Python blocks, marked commands and notebooks
 	$(BIN)/python -m pytest -m slow tests/test_docs.py
 
 dist: $(READY)test  ## build wheel and sdist, install the wheel in a clean environment and run it

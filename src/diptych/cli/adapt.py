@@ -16,7 +16,7 @@ class AdaptOptions(TargetOption):
     """The pairs to learn from, and how."""
 
     pairs: int = parameter(16, "How many images with a caption are learned from.", ge=0)
-    seed: int = parameter(0, "Of the draw; fewer pairs of a seed are among more of it.", ge=0)
+    seed: int = parameter(0, "Of the draw; with one seed, fewer pairs are a subset of more.", ge=0)
     split: str = parameter("train", "The part of the data that pairs are drawn from.")
     captions: Literal["one", "all"] = parameter("one", "Of each image.")
     method: Literal["gaussian", "infonce"] = parameter(
@@ -33,8 +33,8 @@ class AdaptOptions(TargetOption):
 def adapt(model: Model, data: DataSpec, options: AdaptOptions) -> None:
     """Adapt an encoder to other data with a few pairs: a linear map per side, in seconds.
 
-    The encoder's weights stay as they are. Where the pairs say that it is best as it is, its embeddings stay so
-    too. Test on another split than pairs are drawn from.
+    The encoder's weights are not changed; if the pairs show no gain, neither are its embeddings. Test on another
+    split than the one that pairs are drawn from.
 
     Examples:
         diptych adapt runs/coco --data shop.csv --pairs 64 --out adapted

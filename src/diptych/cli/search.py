@@ -38,14 +38,14 @@ class SearchOptions(Options):
     sheet: Path | None = parameter(None, "Write the result as .png, .jpg or .html.")
     model: str | None = parameter(
         None,
-        "The query encoder; none: a sentence's own terms by their rarity (sparse rows).",
+        "The query encoder; none: a sentence's own terms by their rarity (sparse index).",
         metavar="MODEL",
         default="the one the index was built with",
     )
     option: list[str] = parameter([], "KEY=VALUE for this search, e.g. ef_search=256. Repeatable.")
     category: bool = parameter(False, "The query is a category; an index of products implies it.")
     own_terms: bool = parameter(
-        False, "Search with a sentence's own terms only (sparse rows, first stage of a cascade)."
+        False, "Search with a sentence's own terms only (sparse index, first stage of a cascade)."
     )
     where: list[str] = parameter(
         [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."

@@ -129,9 +129,9 @@ class CompareOptions(SamplesOption, SeedOption):
         [], "E.g. R@1,rsum.", "--measures", "--measure", default="all, of stress rsum and nDCG_CM@10"
     )
     baseline: int = parameter(0, "Which run the others are compared with, from 0.")
-    test: Literal["randomisation", "t"] = parameter("randomisation", "Whose p-value is corrected.")
+    test: Literal["randomisation", "t"] = parameter("randomisation", "The test; its p-value is corrected.")
     correction: Literal["bonferroni", "holm", "none"] | None = parameter(
-        None, "For how many are tested.", default="bonferroni, of stress holm"
+        None, "Of p, for the number of comparisons.", default="bonferroni, of stress holm"
     )
     flips: int = parameter(10_000, "Random swaps of the randomisation test.", ge=1)
     evaluation: str | None = parameter(None, "Which evaluation of each run, e.g. coco-test-cxc.")

@@ -38,11 +38,11 @@ class IndexOptions(SplitOption, OutOption):
 
     engine: str | None = parameter(
         None,
-        "How it is searched; exact for dense embeddings, inverted for sparse ones.",
+        "The engine; exact for dense embeddings, inverted for sparse ones.",
         names="diptych.index:ENGINES",
     )
     option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
-    of: Literal["images", "texts"] = parameter("images", "What is found.")
+    of: Literal["images", "texts"] = parameter("images", "Items to find.")
 
 
 @dataclass(frozen=True)

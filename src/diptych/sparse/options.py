@@ -127,7 +127,7 @@ class TrainOptions(OutOption):
         None, "η: how much sparsity counts, 1e-2 (few terms) to 1e-5 (many).", ge=0, default="5e-3"
     )
     expansion: str | None = parameter(
-        None, "A caption's terms: 0 its own, 1 any, c and c+w others by and by.", default="c"
+        None, "A caption's terms: 0 its own, 1 any, c and c+w others gradually.", default="c"
     )
     mlm: str | None = parameter(
         None,
@@ -136,8 +136,8 @@ class TrainOptions(OutOption):
     )
     set_: list[str] = parameter([], "KEY=VALUE for the head, e.g. training.epochs=100. Repeatable.")
     train: str = parameter("train", "The split that is learned from.")
-    validation: str = parameter("val", "Measured meanwhile, where it is there.")
-    test: str = parameter("test", "Measured in the end, where it is there.")
+    validation: str = parameter("val", "The split measured during training, if there is one.")
+    test: str = parameter("test", "The split measured in the end, if there is one.")
     word_vectors: Path | None = parameter(
         None, "For Semantic@k: an .npz of words and vectors.", default="the masked language model's"
     )
@@ -170,5 +170,5 @@ class ExplainOptions(SheetOptions):
 
     k: int = parameter(3, "How many of the best are explained.", "-k", ge=1)
     item: str | None = parameter(None, "The id of one image or caption, instead of the best.")
-    of: Literal["images", "texts"] | None = parameter(None, "What is found.", default="what the query is not")
+    of: Literal["images", "texts"] | None = parameter(None, "Items to find.", default="the other side")
     terms: int = parameter(8, "How many terms of each.", ge=1)

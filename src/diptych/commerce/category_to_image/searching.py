@@ -29,7 +29,7 @@ class IndexOptions(PartOptions):
     """Options of an index of products; written to RUN/index-ENGINE by default."""
 
     engine: str = parameter(
-        "exact", "How it is searched; diptych info lists them.", names="diptych.index:ENGINES"
+        "exact", "The engine; diptych info engines lists them.", names="diptych.index:ENGINES"
     )
     option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
 
