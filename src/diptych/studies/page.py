@@ -83,12 +83,8 @@ def printed_table(study: Study) -> Table:
         line += [Cell(_printed(cell, column), value=cell.value if cell else None) for cell, column in cells]
         rows += [line] if row.cells else []
     if not rows:
-        return Table(
-            caption,
-            ("row",),
-            [],
-            after=f"no number is printed ({after})" if after else "no number is printed",
-        )
+        none = "no number is printed"
+        return Table(caption, ("row",), [], after=f"{none} ({after})" if after else none)
     return Table(caption, _columns(study, several), rows, after=after)
 
 
