@@ -151,7 +151,7 @@ def test_what_was_added_to_an_index_is_shown_after_it_is_opened_again(world: dic
     assert (hits["mine.png"].path, hits["new-0"].path) == (str(Path("mine.png").resolve()), "")
     assert hits["mine.png"].image().size == hits["new-1"].image().size == image.size
     assert hits["new-0"].image is None
-    with pytest.raises(UsageError, match=r"the image nothing.png does not exist"):
+    with pytest.raises(dp.DiptychError, match=r"the image nothing.png does not exist"):
         again.search("nothing.png")
     with pytest.raises(UsageError, match="takes no images"):
         dp.build_index(world["encoder"], world["data"], of="texts").add(image)
@@ -385,11 +385,13 @@ def test_what_is_kept_is_never_taken_for_something_else(world: dict[str, Any]) -
 
 def test_what_is_no_encoder_and_no_data_is_refused_by_name(world: dict[str, Any]) -> None:
     data, rows = world["data"], np.eye(4)
+    Path("scenes").mkdir()
     for call, text in (
         (lambda: dp.load(rows), "'ndarray' object is no encoder"),
         (lambda: dp.evaluate(None, data), "'NoneType' object is no encoder"),
         (lambda: dp.read(3), "'int' object is no dataset"),
         (lambda: dp.read(data, images="folder"), "images is of what is read"),
+        (lambda: dp.read("scenes", n_train=4), "a folder scenes is here"),
         (lambda: dp.compare(rows, rows), "'ndarray' object cannot be compared"),
         (lambda: dp.run_study("ltd.table-1", data), "got a 'Collection' object"),
         (lambda: dp.evaluate(rows, rows, split="test"), "embeddings are given"),

@@ -142,6 +142,8 @@ def read(
         known = {"data": {"scenes": options}, "split": None, "captions": "all"}
         whole = read_data(known["data"])
     elif isinstance(data, Path | str):
+        if data == "scenes" and any(name.startswith("n_") for name in options):
+            raise UsageError("a folder scenes is here, which is read instead of generated ones", "rename it")
         known = {"data": section_of(data, reader, options), "split": None, "captions": "all"}
         whole = read_data(known["data"])
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from diptych.core.errors import DataError, UsageError, nearest_path
+from diptych.core.errors import DataError, ImageError, UsageError, nearest_path
 from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.dual_encoder import DualEncoder
@@ -239,7 +239,7 @@ class Searcher:
             )
         if is_image:
             if isinstance(query, str | Path) and not Path(query).is_file():
-                raise UsageError(
+                raise ImageError(
                     f"the image {query} does not exist", f"{nearest_path(Path(query))}check the path"
                 )
             return encoder.encode_images([query]), options
