@@ -259,6 +259,8 @@ def test_batches_modes_and_overlays(kind: str, encoders: Encoders) -> None:
         np.testing.assert_allclose(encoder.encode_images(iter(shown), size), images, atol=1e-5)
     assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, encoder.width)
     picture, grey = shown[0], shown[0].convert("L")
+    for one in (picture, np.asarray(picture)):
+        np.testing.assert_allclose(encoder.encode_images(one), images[:1], atol=1e-5)
     rows = encoder.encode_images([np.asarray(picture), picture.convert("RGBA"), grey, grey.convert("RGB")])
     np.testing.assert_allclose(rows[:2], [images[0], images[0]], atol=1e-5)
     np.testing.assert_allclose(rows[2], rows[3], atol=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import torch
 from refusals import refused
 from torch import nn
 
-from diptych.core.errors import DiptychError, StorageError
+from diptych.core.errors import DiptychError, MismatchError, StorageError, UsageError
+from diptych.data.vocabulary import SPECIAL, Vocabulary
 from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower, WordTower
 from diptych.encoders.image_tower import ImageTower, RegionTower
 from diptych.encoders.official.checkpoint import FOLLOWING, LAYOUTS, retrieval_weights
@@ -214,6 +216,16 @@ def test_both_encoders_of_a_file(tmp_path: Path) -> None:
         assert np.isfinite(encoder.encode_images([item])).all()
         again = TwoTowerEncoder.open(encoder.save(tmp_path / encoder.takes), "cpu")
         assert again.fingerprint == encoder.fingerprint
+        for one in (encoder, again):  # without its words no caption is taken for another
+            refused(UsageError, "nothing says which 30 words the tower knows", one.encode_texts, ["a dog"])
+        words = Vocabulary([*SPECIAL, *map(str, range(len(captions["embed.weight"]) - len(SPECIAL)))])
+        load = partial(TwoTowerEncoder.load_published, tmp_path / "both.pth.tar", words)
+        assert load(**options, max_tokens=7).describe()["text"]["limit"] == 7
+        assert np.isfinite(load(**options).encode_texts(["a dog"])).all()
+        refused(UsageError, "unknown key 'max_token'", load, **options, max_token=7)
+    mixed = {"model": [{"fc.weight": torch.ones(9, 3), "fc.bias": torch.ones(9)}, captions]}
+    message = "images have rows of width 9, captions of width 10"
+    refused(MismatchError, message, TwoTowerEncoder.load_published, mixed)
 
 
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published lists of names are not there")

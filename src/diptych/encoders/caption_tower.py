@@ -122,7 +122,8 @@ class CaptionTower(WordTower):
         Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a
         head ``fc.projector.0`` and ``.2`` and, with the triplet loss, ``bn``; in a file of both encoders the second
         of ``model``, read with ``weights_only=True``. ``vocabulary`` has the words in the checkpoint's order; without
-        it the tower takes token ids only. ``options`` are those that no shape determines, such as ``max_tokens``.
+        it the tower takes token ids only, and refuses captions. ``options`` are those that no shape determines, such
+        as ``max_tokens``.
 
         Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
         """
@@ -145,7 +146,8 @@ class CaptionTower(WordTower):
         if vocabulary is None:
             vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
         names = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5.", "": ""}
-        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights, names)
+        made = CaptionTowerConfig.read(config | options, "CaptionTower.load_published")
+        return cls(made, width, vocabulary).take_published(weights, names)
 
     def _add_layers(self) -> tuple[int, str]:
         config, state = self.config, self.config.hidden_state or self.base
@@ -163,6 +165,11 @@ class CaptionTower(WordTower):
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
+        if " " in self.vocabulary.entries[-1]:  # the words that load_published makes up
+            raise UsageError(
+                f"captions cannot be encoded: nothing says which {len(self.vocabulary):,} words the tower knows",
+                "load_published(path, vocabulary), with the words in the checkpoint's order",
+            )
         flat, starts = self.vocabulary.encode_all(texts, self.config.max_tokens)
         inputs = TokenInputs(flat, starts, self.vocabulary, self.config.max_tokens)
         cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))

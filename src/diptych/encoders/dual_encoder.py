@@ -65,7 +65,7 @@ class DualEncoder(ABC):
 
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        if isinstance(images, str | Path) or hasattr(images, "convert"):
+        if _is_one(images):
             images = [images]
         rows: list[np.ndarray] = []
         done = 0
@@ -232,6 +232,12 @@ class DualEncoder(ABC):
             )
         encoder.loaded_from = rooted(str(name_or_folder))
         return encoder
+
+
+def _is_one(images: Any) -> bool:
+    if isinstance(images, np.ndarray):
+        return images.ndim == 2 or (images.ndim == 3 and images.dtype == np.uint8 and images.shape[2] == 3)
+    return isinstance(images, str | Path) or hasattr(images, "convert")
 
 
 def unit_rows(

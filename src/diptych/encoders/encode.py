@@ -144,6 +144,8 @@ def encode_collection(
             f"{processes} processes for each of {context.world_size}",
             "give 1 or more, and with a Fabric of several none",
         )
+    if processes > 1 and not isinstance(encoder, GivenRows):
+        _check_copies(encoder)
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
@@ -369,6 +371,16 @@ def _encode_in_processes(
                 for _ in part:
                     bar.advance(next(counts, 0))
         next(counts, None)  # processes that are still loading the encoder end before it is removed
+
+
+def _check_copies(encoder: DualEncoder) -> None:
+    from diptych.encoders.wrapped import WrappedEncoder
+
+    if isinstance(getattr(encoder, "base", encoder), WrappedEncoder):
+        raise UsageError(
+            f"{encoder.name} is made of functions given in Python, which other processes do not have",
+            "use one process",
+        )
 
 
 def _worker(

@@ -83,7 +83,8 @@ class ImageTower(Tower):
         """
         weights = published_weights(path, 0)
         config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
-        made = ImageTowerConfig(backbone=backbone, **config | options)
+        config |= {"backbone": backbone, **options}
+        made = ImageTowerConfig.read(config, "ImageTower.load_published")
         tower = cls(made, weights.shape("fc.weight", 2)[0], load_weights=False)
         names = {"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1.", "": ""}
         return tower.take_published(weights, names)
@@ -284,7 +285,8 @@ class RegionTower(Tower):
             "batch_norm": norm,
             "compat": "region-axis" if relates else "none",
         }
-        return cls(RegionTowerConfig(**config | options), width).take_published(weights, {"": "head."})
+        made = RegionTowerConfig.read(config | options, "RegionTower.load_published")
+        return cls(made, width).take_published(weights, {"": "head."})
 
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)

@@ -116,11 +116,19 @@ class TwoTowerEncoder(TrainableEncoder):
         """Load both encoders of a checkpoint of VSE++ or VSRN: ``model`` is a list of image and caption encoder.
 
         Layout, source, ``vocabulary`` and ``options`` are those of the towers' ``load_published``; without a
-        vocabulary captions cannot be encoded.
+        vocabulary captions are refused. An option that both towers have is the image tower's.
         """
-        text = CaptionTower.load_published(path, vocabulary)
-        images = any(name.startswith("cnn.") for name in published_weights(path, 0).state)
-        image: Any = (ImageTower if images else RegionTower).load_published(path, **options)
+        weights = published_weights(path, 0)
+        images = any(name.startswith("cnn.") for name in weights.state)
+        tower, known = (ImageTower, ImageTowerConfig) if images else (RegionTower, RegionTowerConfig)
+        of_text = (options.keys() & CaptionTowerConfig.model_fields.keys()) - known.model_fields.keys()
+        text = CaptionTower.load_published(path, vocabulary, **{key: options.pop(key) for key in of_text})
+        image: Any = tower.load_published(path, **options)
+        if image.base != text.base:
+            raise MismatchError(
+                f"{weights.source}: images have rows of width {image.base}, captions of width {text.base}",
+                "give the file of one model that holds both",
+            )
         config = ModelConfig(width=text.base, image=image.config, text=text.config)
         model = TwoTowerModel(config, text.vocabulary, load_weights=False, images=False)
         model.image, model.text = image, text

@@ -140,8 +140,6 @@ class OfficialEncoder(TwoStageEncoder):
         model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
-    from_checkpoint = load_published
-
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``FILE``, ``FOLDER`` or, on purpose, ``pretraining:FILE``; or a folder that was saved."""
