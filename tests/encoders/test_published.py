@@ -20,8 +20,9 @@ from diptych.core.errors import DiptychError, MismatchError, StorageError, Usage
 from diptych.data.vocabulary import SPECIAL, Vocabulary
 from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower, WordTower
 from diptych.encoders.image_tower import ImageTower, RegionTower
-from diptych.encoders.official.checkpoint import FOLLOWING, LAYOUTS, retrieval_weights
+from diptych.encoders.official.checkpoint import FOLLOWING, LAYOUTS, Checkpoint, retrieval_weights
 from diptych.encoders.official.encoder import AlbefEncoder, XvlmEncoder, blip_state_from_official
+from diptych.encoders.official.inputs import Configuration
 from diptych.encoders.official.model import MatchingConfig, MatchingModel, model_config_of
 from diptych.encoders.tower import Tower
 from diptych.encoders.two_stage import BlipEncoder
@@ -242,16 +243,15 @@ def test_published_names(kind: str, count: int, numbers: int) -> None:
         for name, (shape, dtype) in keys.items()
     }
     if kind == "blip":
-        sizes, found = blip_state_from_official(state)
+        sizes, found = blip_state_from_official(Checkpoint(state, kind), Configuration())
         assert len(found) == 472
         assert {sizes[part]["num_attention_heads"] for part in ("text_config", "vision_config")} == {12}
         assert sum(value.numel() for value in found.values()) + 1 == numbers
         return
-    kept = retrieval_weights(state, LAYOUTS[kind], "fine-tuned", kind)
+    weights = retrieval_weights(Checkpoint(state, kind), LAYOUTS[kind], "fine-tuned")
+    kept = weights.state
     assert all("_m." in name or "queue" in name for name in state.keys() - kept.keys())
-    fields = model_config_of(
-        kept, LAYOUTS[kind], kind, vision=None, text=None, image_size=None, default_size=None
-    )
+    fields = model_config_of(weights, LAYOUTS[kind], Configuration(), None, "fine-tuned")
     config = MatchingConfig(**fields, text_limit=30)
     vision, text = config.vision, config.text
     assert (vision.image_size, config.width, config.trained_size) == (384, 256, 384)
@@ -260,7 +260,7 @@ def test_published_names(kind: str, count: int, numbers: int) -> None:
     assert (vision.heads, text.image_width) == expected[kind]
     with torch.device("meta"):
         model = MatchingModel(config)
-        found = model.weights_of(kept, LAYOUTS[kind], kind)
+        found = model.weights_of(weights, LAYOUTS[kind])
     assert {name: value.shape for name, value in found.items()} == {
         name: value.shape for name, value in model.state_dict().items()
     }

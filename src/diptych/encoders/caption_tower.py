@@ -26,7 +26,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
@@ -127,7 +127,7 @@ class CaptionTower(WordTower):
 
         Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
         """
-        weights = published_weights(path, 1)
+        weights = read_checkpoint(path, 1)
         words, word_width = weights.shape("embed.weight", 2)
         both, head = "rnn.weight_hh_l0_reverse" in weights, "fc.projector.0.weight" in weights
         state = weights.shape("rnn.weight_hh_l0", 2)[1] * (2 if both else 1)

@@ -37,7 +37,7 @@ from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.hub import hub_within_reach, loading
 from diptych.encoders.inputs import as_regions, load_fitting, split_picture, weights_fingerprint
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.row_store import RowPlan, RowStore
 from diptych.encoders.tower import Tower, make_head, start_uniform, unit_rows
@@ -81,7 +81,7 @@ class ImageTower(Tower):
 
         Source: github.com/fartashf/vsepp.
         """
-        weights = published_weights(path, 0)
+        weights = read_checkpoint(path, 0)
         config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
         config |= {"backbone": backbone, **options}
         made = ImageTowerConfig.read(config, "ImageTower.load_published")
@@ -273,7 +273,7 @@ class RegionTower(Tower):
 
         Source: github.com/KunpengLi1994/VSRN, github.com/fartashf/vsepp.
         """
-        weights = published_weights(path, 0)
+        weights = read_checkpoint(path, 0)
         width, feature_width = weights.shape("fc.weight", 2)
         relates, norm = "img_rnn.weight_hh_l0" in weights, "bn.weight" in weights
         config = {

@@ -22,7 +22,7 @@ from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 from diptych.encoders.inputs import take_weights
-from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.checkpoint import Checkpoint
 
 # Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths.
 Batch: TypeAlias = tuple[Tensor, Tensor]
@@ -112,7 +112,7 @@ class Tower(nn.Module):
             start_uniform(first, second)
             self.projection = nn.Sequential(first, nn.ReLU(), second)
 
-    def take_published(self, weights: Weights, names: dict[str, str]) -> Self:
+    def take_published(self, weights: Checkpoint, names: dict[str, str]) -> Self:
         """Load weights, in double precision where they are; the first beginning of a name in ``names`` is replaced."""
         state: dict[str, Tensor] = {}
         for name, value in weights.state.items():
@@ -121,7 +121,7 @@ class Tower(nn.Module):
         if any(value.dtype == torch.float64 for value in state.values()):
             self.double()
         fix = "give the checkpoint as it was published, or the options that it was trained with"
-        take_weights(self, state, f"{weights.source} does not fit the published tower", fix)
+        take_weights(self, state, f"{weights.name} does not fit the published tower", fix)
         return self.eval()
 
     def finish(self, rows: Tensor) -> Tensor:

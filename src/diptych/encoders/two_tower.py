@@ -28,7 +28,7 @@ from diptych.encoders.caption_tower import (
 from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
@@ -118,7 +118,7 @@ class TwoTowerEncoder(TrainableEncoder):
         Layout, source, ``vocabulary`` and ``options`` are those of the towers' ``load_published``; without a
         vocabulary captions are refused. An option that both towers have is the image tower's.
         """
-        weights = published_weights(path, 0)
+        weights = read_checkpoint(path, 0)
         images = any(name.startswith("cnn.") for name in weights.state)
         tower, known = (ImageTower, ImageTowerConfig) if images else (RegionTower, RegionTowerConfig)
         of_text = (options.keys() & CaptionTowerConfig.model_fields.keys()) - known.model_fields.keys()
@@ -126,7 +126,7 @@ class TwoTowerEncoder(TrainableEncoder):
         image: Any = tower.load_published(path, **options)
         if image.base != text.base:
             raise MismatchError(
-                f"{weights.source}: images have rows of width {image.base}, captions of width {text.base}",
+                f"{weights.name}: images have rows of width {image.base}, captions of width {text.base}",
                 "give the file of one model that holds both",
             )
         config = ModelConfig(width=text.base, image=image.config, text=text.config)

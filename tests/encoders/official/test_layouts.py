@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
+    Checkpoint,
     find_checkpoint,
     read_checkpoint,
     retrieval_weights,
@@ -30,10 +31,10 @@ from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
 @pytest.mark.parametrize(("kind", "make"), [("albef", albef_state), ("xvlm", xvlm_state)])
 def test_the_other_stage(kind: str, make: Any) -> None:
     with pytest.raises(MismatchError, match="holds text_encoder.bert.*not a fine-tuned checkpoint") as caught:
-        retrieval_weights(make(stage="pre-training"), LAYOUTS[kind], "fine-tuned", "x.pth")
+        retrieval_weights(Checkpoint(make(stage="pre-training"), "x.pth"), LAYOUTS[kind], "fine-tuned")
     assert f"{kind}:pretraining:FILE" in caught.value.fix
     with pytest.raises(MismatchError, match="not a pre-training checkpoint") as caught:
-        retrieval_weights(make(), LAYOUTS[kind], "pre-training", "x.pth")
+        retrieval_weights(Checkpoint(make(), "x.pth"), LAYOUTS[kind], "pre-training")
     assert f"{kind}:FILE" in caught.value.fix
 
 
@@ -176,7 +177,7 @@ def test_another_model() -> None:
     ):
         state = dict.fromkeys(names, torch.zeros(0))
         message = f"x.pth is no checkpoint of ALBEF: it looks like {what}"
-        arguments = state, LAYOUTS["albef"], "fine-tuned", "x.pth"
+        arguments = Checkpoint(state, "x.pth"), LAYOUTS["albef"], "fine-tuned"
         assert fix in refused(MismatchError, message, retrieval_weights, *arguments).fix
 
 

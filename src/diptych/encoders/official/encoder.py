@@ -25,29 +25,27 @@ from diptych.encoders.hub import saved_settings, tokenizer_content
 from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
+    Checkpoint,
     Stage,
-    Weights,
     read_checkpoint,
     retrieval_weights,
     split_stage,
 )
 from diptych.encoders.official.inputs import (
+    Configuration,
     Given,
     Squashed,
     agreed,
     configured,
     find_tokenizer,
-    given_heads,
-    not_cut_off,
 )
 from diptych.encoders.official.model import (
-    PRE_TRAINED_SIZE,
-    PUBLISHED_TEXT_WIDTH,
     MatchingConfig,
     MatchingModel,
     built,
     filled,
     model_config_of,
+    text_config,
 )
 from diptych.encoders.official.vision import position_table, vit_config
 from diptych.encoders.rerank import PairInputs
@@ -116,16 +114,8 @@ class OfficialEncoder(TwoStageEncoder):
                 f"images of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
         declared = configured(found, config, vision, text)
-        state = retrieval_weights(found.state, layout, stage, found.name)
-        fields = model_config_of(
-            state,
-            layout,
-            found.name,
-            vision=declared.vision,
-            text=declared.text,
-            image_size=image_size,
-            default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
-        )
+        weights = retrieval_weights(found, layout, stage)
+        fields = model_config_of(weights, layout, declared, image_size, stage)
         positions = fields["text"].positions
         limit = text_limit if text_limit is not None else declared.text_limit
         if limit is None:
@@ -137,7 +127,7 @@ class OfficialEncoder(TwoStageEncoder):
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
         agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
-        model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
+        model = built(sizes, lambda model: model.weights_of(weights, layout))
         return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
     @classmethod
@@ -342,20 +332,21 @@ def _published_name(name: str) -> str:
 
 
 def blip_state_from_official(
-    state: Mapping[str, Tensor],
-    *,
-    vision: Mapping[str, Any] | None = None,
-    text: Mapping[str, Any] | None = None,
-    stage: Stage = "fine-tuned",
-    source: str = "the checkpoint",
+    checkpoint: Checkpoint, declared: Configuration, stage: Stage = "fine-tuned"
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``."""
-    kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
-    default = PRE_TRAINED_SIZE if stage == "pre-training" else None
-    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, None, default)
+    kept = retrieval_weights(checkpoint, LAYOUTS["blip"], stage)
+    seen, _ = vit_config(kept.part("visual_encoder."), declared.vision, None, stage)
+    read = text_config(kept.part("text_encoder."), declared.text, fusion=False)
     config = {
-        "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
-        "text_config": _text_config(Weights(kept, "text_encoder.", source), text),
+        "image_text_hidden_size": kept.shape("vision_proj.weight", 2)[0],
+        "text_config": {
+            "vocab_size": read.vocabulary,
+            "encoder_hidden_size": read.image_width,
+            "max_position_embeddings": read.positions,
+            "is_decoder": True,
+            **read.layers(read.depth),
+        },
         "vision_config": {
             "image_size": seen.image_size,
             "patch_size": seen.patch_size,
@@ -375,29 +366,7 @@ def blip_state_from_official(
     def fitted(name: str, value: Tensor) -> Tensor:
         return position_table(value, side) if name == "pos_embed" else value
 
-    return config, filled(expected, names, kept, LAYOUTS["blip"], source, fitted)
-
-
-def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
-    declared = dict(given or {})
-    depth = weights.count("encoder.layer.")
-    if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(declared, "num_hidden_layers", depth, 12, "text encoder", weights.source)
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": width,
-        "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
-        "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
-        "num_hidden_layers": depth,
-        "num_attention_heads": given_heads(
-            {"heads": declared.get("num_attention_heads")}, width, "text encoder"
-        ),
-        "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
-        "layer_norm_eps": declared.get("layer_norm_eps", 1e-12),
-        "hidden_act": declared.get("hidden_act", "gelu"),
-        "is_decoder": True,
-    }
+    return config, filled(expected, names, kept, LAYOUTS["blip"], fitted)
 
 
 def open_official_blip(
@@ -406,10 +375,7 @@ def open_official_blip(
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage, path = split_stage(source)
     found = read_checkpoint(path)
-    declared = configured(found)
-    sizes, weights = blip_state_from_official(
-        found.state, vision=declared.vision, text=declared.text, stage=stage, source=found.name
-    )
+    sizes, weights = blip_state_from_official(found, configured(found), stage)
     words = tokenizer or find_tokenizer(None, found.folder)
     with torch.random.fork_rng(devices=[]):
         model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
