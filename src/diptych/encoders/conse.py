@@ -23,7 +23,7 @@ from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
-from diptych.encoders.dual_encoder import DualEncoder, unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, Positions, unit_rows
 from diptych.encoders.hub import saved_settings
 from diptych.encoders.image_tower import timm_network
 from diptych.encoders.inputs import (
@@ -179,9 +179,7 @@ class ConseEncoder(DualEncoder):
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
         return self.preprocessing(*split_picture(item, position))
 
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         logits = self._logits(np.stack(prepared))
         bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(bad):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
+Positions: TypeAlias = Sequence[int] | Sequence[str] | np.ndarray  # what errors call items: places, or ids
+
 # The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
 
@@ -93,9 +95,7 @@ class DualEncoder(ABC):
         """Return what the network takes of one item; called from several threads, errors call it ``position``."""
         return item
 
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         """Encode one batch of what :meth:`prepared` gave, as :meth:`encode_images` does."""
         return self.encode_images(prepared, batch_size=max(1, len(prepared)))
 
@@ -240,9 +240,7 @@ def _is_one(images: Any) -> bool:
     return isinstance(images, str | Path) or hasattr(images, "convert")
 
 
-def unit_rows(
-    rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
-) -> np.ndarray:
+def unit_rows(rows: np.ndarray, kind: str, positions: Positions) -> np.ndarray:
     """Divide each of (n, d) rows by its length; one that is not finite is refused by its name in ``positions``."""
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))

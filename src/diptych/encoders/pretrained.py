@@ -20,7 +20,7 @@ from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.images import OverlaidPicture
-from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import Positions, TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.tower import Batch, CaptionInputs, Endings, pad_tokens
@@ -277,9 +277,7 @@ class PretrainedEncoder(TrainableEncoder):
         return as_picture(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         self.model.eval()
         features = self.prepared_features(prepared).float().cpu().numpy()
         if features.shape != (len(prepared), self.width):

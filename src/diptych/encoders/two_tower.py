@@ -25,7 +25,7 @@ from diptych.encoders.caption_tower import (
     TargetTower,
     TargetTowerConfig,
 )
-from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import EncoderHeader, Positions, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
 from diptych.encoders.official.checkpoint import read_checkpoint
@@ -178,9 +178,7 @@ class TwoTowerEncoder(TrainableEncoder):
         return self.model.image.prepare(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         self.model.eval()
         arrays = np.stack(prepared)
         layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
