@@ -306,7 +306,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     refused(ValidationError, "batch_norm is of a head", BagTowerConfig, head="none", batch_norm=True)
     for unknown in ("max_tokens", "word_dropout", "bidirectional"):
         refused(ValidationError, "Extra inputs", BagTowerConfig, **{unknown: 1})
-    error = refused(UsageError, "targets of width 3 do not fit the shared width 8", target_tower, width=8)
+    error = refused(UsageError, "the targets' width 3 differs from the shared width 8", target_tower, width=8)
     assert "model.width = 3" in error.fix
     projected = TargetTower(TargetTowerConfig(), 8, targets(), projection=ProjectionConfig(base=3, hidden=4))
     assert projected(torch.eye(3), torch.ones(3)).shape == (3, 8)

@@ -83,7 +83,8 @@ class WordTower(Tower):
             self._start_from(Path(config.word_vectors))
         state, key = self._add_layers()
         self.dropout: nn.Dropout = nn.Dropout(config.dropout)
-        self.head: nn.Module = text_head(config, state, self.base, config.hidden, key)
+        fix = f"set model.text.head = 'linear', or leave {key} out"
+        self.head: nn.Module = text_head(config, state, self.base, config.hidden, key, fix)
 
     @abstractmethod
     def _add_layers(self) -> tuple[int, str]:
@@ -291,14 +292,9 @@ class TargetTower(Tower):
         self.config = config
         self.targets = targets
         self._last: tuple[str, TargetInputs] | None = None
-        if config.head == "none" and targets.width != self.base:
-            raise UsageError(
-                f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
-                f"set model.width = {targets.width}, or model.text.head = 'mlp'",
-            )
-        self.head: nn.Module = text_head(
-            config, targets.width, self.base, config.hidden or targets.width, "targets"
-        )
+        fix = f"set model.width = {targets.width}, or model.text.head = 'mlp'"
+        hidden = config.hidden or targets.width
+        self.head: nn.Module = text_head(config, targets.width, self.base, hidden, "the targets' width", fix)
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
         key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch

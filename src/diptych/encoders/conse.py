@@ -250,5 +250,5 @@ class ConseEncoder(DualEncoder):
         else:
             source = str(inside) if inside.is_dir() else config.sentences
             sentences = SentenceEncoder.load(source, device=device)
-        name = saved_settings(folder).get("name", folder.resolve().name)
+        name = saved_settings(folder)["name"]
         return cls(_network(config, folder).to(pick_device(device)), config, texts, sentences, name)

@@ -76,9 +76,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load from a folder, or by name from the hub or its cache."""
-        given = hub.given_folder(source)
-        settings = {"name": given.resolve().name, **hub.saved_settings(given)} if given else {"name": source}
-        return cls(*cls._load(source), **settings, device=device)
+        return cls(*cls._load(source), **hub.saved_settings(source), device=device)
 
     @classmethod
     def _load(cls, source: str) -> tuple[Any, Any, Any]:
@@ -94,13 +92,8 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
         # Shapes that differ are refused below, with names.
         model, report = hub.load_transformers(source, cls.library_class, check, ignore_mismatched_sizes=True)
-        folder = hub.given_folder(source)
-        common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-        with hub.loading(source, folder), hub.quiet(bars=folder is None):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder or source, **common)
-            processor = transformers.AutoImageProcessor.from_pretrained(
-                folder or source, backend=cls.backend, **common
-            )
+        tokenizer = hub.load_part(transformers.AutoTokenizer, source)
+        processor = hub.load_part(transformers.AutoImageProcessor, source, backend=cls.backend)
         hub.check_complete(source, report["missing_keys"], tokenizer)
         if report["mismatched_keys"]:
             name, found, expected = sorted(report["mismatched_keys"])[0]
@@ -207,8 +200,9 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
         folder = hub.hub_folder(source, "sentence-transformers", **_FILES)
         inner = first_module(folder, source)
         model, tokenizer, processor = cls._load(str(inner))
-        settings = hub.saved_settings(folder) or {"prefix": _default_prompt(folder)}
-        settings.setdefault("name", folder.resolve().name if hub.given_folder(source) else source)
+        settings = hub.saved_settings(source, folder)
+        if "characters" not in settings:  # the library's own folder
+            settings["prefix"] = _default_prompt(folder)
         return cls(model, _limited(tokenizer, inner), processor, **settings, device=device)
 
     def _write(self, folder: Path) -> None:

@@ -94,7 +94,6 @@ class OpenClipEncoder(PretrainedEncoder):
             name = source
         else:
             name, pretrained = _split_source(library, source)
-        settings = hub.saved_settings(folder) if folder else {}
         fix = (
             "it needs open_clip_config.json and open_clip_model.safetensors of the same model"
             if folder
@@ -107,8 +106,7 @@ class OpenClipEncoder(PretrainedEncoder):
             )
             tokenizer = library.get_tokenizer(name)
         hub.check_complete(source, (), getattr(tokenizer, "tokenizer", None))
-        settings.setdefault("name", folder.resolve().name if folder else source)
-        return cls(model, preprocess, tokenizer, config, **settings, device=device)
+        return cls(model, preprocess, tokenizer, config, **hub.saved_settings(source), device=device)
 
     def _shown(self, texts: list[str]) -> list[str]:
         if not hasattr(self.tokenizer, "bpe"):

@@ -237,11 +237,12 @@ class ComposedPixels(LibraryPixels):
 
     def halves(self) -> Iterator[tuple[Cut, Finish]]:
         steps, compose = getattr(self.library, "transforms", []), type(self.library)
-        for place, step in enumerate(steps):
-            if type(step).__name__ in ("MaybeToTensor", "ToTensor"):
-                cut, finish = compose(steps[:place]), compose(steps[place:])
-                yield lambda one: np.asarray(cut(one)), lambda one: finish(pillow.fromarray(one)).numpy()
-                return
+        places = [
+            row for row, step in enumerate(steps) if type(step).__name__ in ("MaybeToTensor", "ToTensor")
+        ]
+        if places:
+            cut, finish = compose(steps[: places[0]]), compose(steps[places[0] :])
+            yield lambda one: np.asarray(cut(one)), lambda one: finish(pillow.fromarray(one)).numpy()
 
 
 def _cut_of(settings: dict[str, Any]) -> Cut | None:

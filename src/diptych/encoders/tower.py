@@ -70,18 +70,14 @@ def needs_head(config: Any) -> Any:
     return config
 
 
-def text_head(config: Any, features: int, width: int, hidden: int, key: str) -> nn.Module:
-    """Return the head that a text tower's configuration asks for; ``key`` sets the width of its features."""
-    if config.head == "none":
-        if features != width:
-            raise UsageError(
-                f"{key} {features} differs from the shared width {width} and there is no head",
-                f"set model.text.head = 'linear', or leave {key} out",
-            )
-        return nn.Identity()
-    return make_head(
-        features, width, hidden if config.head == "mlp" else None, 0.0, config.bias, config.batch_norm
-    )
+def text_head(config: Any, features: int, width: int, hidden: int, what: str, fix: str) -> nn.Module:
+    """Return the head that a text tower's configuration asks for; ``what`` gives its features."""
+    if config.head != "none":
+        layer = hidden if config.head == "mlp" else None
+        return make_head(features, width, layer, 0.0, config.bias, config.batch_norm)
+    if features != width:
+        raise UsageError(f"{what} {features} differs from the shared width {width} and there is no head", fix)
+    return nn.Identity()
 
 
 class ProjectionConfig(Options):

@@ -157,8 +157,7 @@ class OfficialEncoder(TwoStageEncoder):
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[-1].strip()
             raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
-        settings = {"name": folder.resolve().name} | saved_settings(folder)
-        return cls(model, config, folder=folder, device=device, **settings)
+        return cls(model, config, folder=folder, device=device, **saved_settings(folder))
 
     @cached_property
     def tokenizer(self) -> Any:

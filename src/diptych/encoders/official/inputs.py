@@ -18,7 +18,7 @@ from transformers.activations import ACT2FN
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.reading import read_json
 from diptych.data.images import Overlay, pasted
-from diptych.encoders.hub import loading, quiet
+from diptych.encoders.hub import check_complete, load_part
 from diptych.encoders.inputs import ByteTable
 from diptych.encoders.official.checkpoint import Checkpoint
 
@@ -133,20 +133,15 @@ def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
         folder = Path(given).expanduser()
     elif given is None and nearby is not None and any((nearby / name).is_file() for name in _FILES):
         folder = nearby
-    where = str(folder or given or TOKENIZER)
     fix = f"give a folder with {' or '.join(_FILES)}"
     if folder is None:
         fix = (
             f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
             "is network, and put the files next to the checkpoint, or give tokenizer=FOLDER"
         )
-    with loading(f"the tokenizer {where}", folder, fix), quiet(bars=False):
-        tokenizer = transformers.BertTokenizer.from_pretrained(
-            where, local_files_only=folder is not None, trust_remote_code=False
-        )
-        if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-            # What transformers makes of files that it does not find, without a word.
-            raise ValueError(f"a vocabulary of {tokenizer.vocab_size} special tokens")
+    where = folder or given or TOKENIZER
+    tokenizer = load_part(transformers.BertTokenizer, where, fix)
+    check_complete(f"the folder {where}", (), tokenizer)
     return tokenizer
 
 
