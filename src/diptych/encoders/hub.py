@@ -217,7 +217,7 @@ def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
 
 
 def saved_settings(source: str | Path, folder: Path | None = None) -> dict[str, Any]:
-    """Return the settings that ``DualEncoder.save`` wrote into ``source`` or its ``folder``; ``name`` is always there."""
+    """Return the settings that ``DualEncoder.save`` wrote into ``source`` or its ``folder``, or only ``name``."""
     given = given_folder(source)
     folder = folder or given
     saved = EncoderHeader.open(folder).settings if folder and EncoderHeader.is_at(folder) else {}

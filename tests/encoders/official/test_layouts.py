@@ -247,7 +247,7 @@ def test_configurations_that_do_not_fit() -> None:
         ({"vision": VIT | {"layer_norm_eps": "small"}}, UsageError, "layer_norm_eps='small'"),
         ({"text": TEXT | {"hidden_act": "jump"}}, UsageError, "hidden_act='jump'"),
         ({"vision": VIT | {"img_size": float("inf")}}, UsageError, "img_size=inf"),
-        ({"text": TEXT | {"model_type": "roberta"}}, UsageError, "a text encoder of type 'roberta'"),
+        ({"text": TEXT | {"model_type": "roberta"}}, UsageError, "a text encoder of model_type 'roberta'"),
         ({"vision": VIT | {"vision_width": 12}}, UsageError, "embed_dim=24 and vision_width=12"),
         ({"vision": [VIT]}, UsageError, "the image encoder's configuration is a list"),
         ({"image_size": "48"}, UsageError, "images of 48 × 48"),

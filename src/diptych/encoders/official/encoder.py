@@ -32,12 +32,14 @@ from diptych.encoders.official.checkpoint import (
     split_stage,
 )
 from diptych.encoders.official.inputs import (
+    MEAN,
+    STD,
     Configuration,
     Given,
-    Squashed,
     agreed,
     configured,
     find_tokenizer,
+    squashed,
 )
 from diptych.encoders.official.model import (
     MatchingConfig,
@@ -79,7 +81,7 @@ class OfficialEncoder(TwoStageEncoder):
     ) -> None:
         super().__init__(model, name, config.text_limit, **options)
         self.config = config
-        self._pixels = Squashed(config.vision.image_size)
+        self._pixels = squashed(config.vision.image_size)
         self._tokenizer, self._folder = tokenizer, folder
 
     @classmethod
@@ -267,7 +269,8 @@ class OfficialEncoder(TwoStageEncoder):
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        return dict(self._pixels.describe())
+        size, mean, std = self.config.vision.image_size, list(MEAN), list(STD)
+        return {"processor": "squash", "size": size, "interpolation": "bicubic", "mean": mean, "std": std}
 
     def _content(self) -> list[Any]:
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]
@@ -380,8 +383,7 @@ def open_official_blip(
         model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
     model.load_state_dict(weights, strict=True)
     size = sizes["vision_config"]["image_size"]
-    squashed = Squashed(size)
     processor = transformers.BlipImageProcessorPil(
-        size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
+        size={"height": size, "width": size}, image_mean=list(MEAN), image_std=list(STD)
     )
     return BlipEncoder(model, words, processor, found.name, device=device, stage=stage)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 import transformers
@@ -30,37 +30,23 @@ from diptych.encoders.official.inputs import (
 )
 from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
 
-_ALIASES = {
-    "vocabulary": ("vocab_size",),
-    "width": ("hidden_size",),
-    "depth": ("num_hidden_layers",),
-    "fusion_layer": (),
-    "heads": ("num_attention_heads",),
-    "feed_forward": ("intermediate_size",),
-    "positions": ("max_position_embeddings",),
-    "types": ("type_vocab_size",),
-    "layer_norm_eps": (),
-    "activation": ("hidden_act",),
-    "position_kind": ("position_embedding_type",),
-    "kind": ("model_type",),
-}
 PUBLISHED_TEXT_WIDTH = 768
 
 
 class TextConfig(Options):
     """The sizes of the text encoder; ``fusion_layer`` is the first layer that reads the image."""
 
-    vocabulary: int
-    positions: int
-    types: int
-    width: int
-    depth: int
-    heads: int
-    feed_forward: int
+    vocabulary: Annotated[int, "vocab_size"]
+    positions: Annotated[int, "max_position_embeddings"]
+    types: Annotated[int, "type_vocab_size"]
+    width: Annotated[int, "hidden_size"]
+    depth: Annotated[int, "num_hidden_layers"]
+    heads: Annotated[int, "num_attention_heads"]
+    feed_forward: Annotated[int, "intermediate_size"]
     fusion_layer: int
     image_width: int
     layer_norm_eps: float = 1e-12
-    activation: str = "gelu"
+    activation: Annotated[str, "hidden_act"] = "gelu"
 
     def layers(self, depth: int) -> dict[str, Any]:
         """Return the options of ``depth`` layers of transformers."""
@@ -76,12 +62,12 @@ class TextConfig(Options):
 
 def text_config(weights: Checkpoint, given: Mapping[str, Any] | None, *, fusion: bool = True) -> TextConfig:
     """Return the sizes of the text encoder; without ``fusion`` that of BLIP, of which every layer reads the image."""
-    declared = canonical(given, _ALIASES, "text encoder's configuration")
-    if declared.get("kind", "bert") != "bert":
-        raise UsageError(f"a text encoder of type {declared['kind']!r}", "only BERT is known")
-    kind = declared.get("position_kind", "absolute")
-    if kind != "absolute":
-        raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
+    declared = canonical(
+        given, TextConfig, "text encoder's configuration", "model_type", "position_embedding_type"
+    )
+    for key, known in (("model_type", "bert"), ("position_embedding_type", "absolute")):
+        if declared.get(key, known) != known:
+            raise UsageError(f"a text encoder of {key} {declared[key]!r}", f"only {known} is known")
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
     depth = weights.count("encoder.layer.")
     crossed = [f"encoder.layer.{layer}.crossattention.self.key.weight" in weights for layer in range(depth)]

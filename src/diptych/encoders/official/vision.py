@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -65,26 +65,6 @@ def _distances(old: int, new: int) -> np.ndarray:
     return np.concatenate([-steps[::-1], [0.0], steps])
 
 
-_COMMON = {
-    "image_size": ("image_res", "img_size"),
-    "patch_size": (),
-    "heads": ("num_heads", "num_attention_heads"),
-    "mlp_ratio": (),
-    "bias": ("qkv_bias",),
-    "layer_norm_eps": (),
-    "activation": ("hidden_act",),
-}
-_VIT = _COMMON | {
-    "width": ("embed_dim", "hidden_size", "vision_width"),
-    "depth": ("num_hidden_layers",),
-    "feed_forward": ("intermediate_size",),
-}
-_SWIN = _COMMON | {
-    "width": ("embed_dim",),
-    "last_width": ("vision_width", "hidden_size"),
-    "depths": (),
-    "window": ("window_size",),
-}
 _TABLE = "attn.relative_position_bias_table"
 _DEFAULT_SIZES = {
     "pre-training": 384
@@ -92,18 +72,21 @@ _DEFAULT_SIZES = {
 _PUBLISHED_WIDTHS = {"vit": 768, "swin": 128}
 
 
-class VitConfig(Options):
+class _ImageConfig(Options):
+    image_size: Annotated[int, "image_res", "img_size"]
+    patch_size: int
+    bias: Annotated[bool, "qkv_bias"] = True
+    activation: Annotated[str, "hidden_act"] = "gelu"
+
+
+class VitConfig(_ImageConfig):
     """The sizes of a ViT; no shape determines epsilon and activation."""
 
-    image_size: int
-    patch_size: int
-    width: int
-    depth: int
-    heads: int
-    feed_forward: int
-    bias: bool = True
+    width: Annotated[int, "embed_dim", "hidden_size", "vision_width"]
+    depth: Annotated[int, "num_hidden_layers"]
+    heads: Annotated[int, "num_heads", "num_attention_heads"]
+    feed_forward: Annotated[int, "intermediate_size"]
     layer_norm_eps: float = 1e-6
-    activation: str = "gelu"
 
     @property
     def last_width(self) -> int:
@@ -114,7 +97,7 @@ def vit_config(
     weights: Checkpoint, given: Mapping[str, Any] | None, image_size: int | None, stage: Stage
 ) -> tuple[VitConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained."""
-    declared = canonical(given, _VIT, "image encoder's configuration")
+    declared = canonical(given, VitConfig, "image encoder's configuration", "mlp_ratio")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     rows = weights.shape("pos_embed", 3)[1] - 1
     side = math.isqrt(max(rows, 0))
@@ -147,19 +130,15 @@ def vit_config(
     return config, side * patch
 
 
-class SwinConfig(Options):
+class SwinConfig(_ImageConfig):
     """The sizes of a Swin Transformer; a stage that is smaller than the window has one window."""
 
-    image_size: int
-    patch_size: int
-    width: int
+    width: Annotated[int, "embed_dim"]
     depths: tuple[int, ...]
-    heads: tuple[int, ...]
-    window: int
+    heads: Annotated[tuple[int, ...], "num_heads", "num_attention_heads"]
+    window: Annotated[int, "window_size"]
     mlp_ratio: float = 4.0
-    bias: bool = True
     layer_norm_eps: float = 1e-5
-    activation: str = "gelu"
 
     @property
     def last_width(self) -> int:
@@ -186,7 +165,9 @@ def swin_config(
 
     The window grows with the images, as X-VLM's does, unless ``given`` says another.
     """
-    declared = canonical(given, _SWIN, "image encoder's configuration")
+    declared = canonical(
+        given, SwinConfig, "image encoder's configuration", "last_width=vision_width=hidden_size"
+    )
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     stages = range(weights.count("layers."))
     depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)
