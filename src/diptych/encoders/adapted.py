@@ -38,7 +38,7 @@ class LinearMap:
         rows, columns = self.matrix.shape
         return rows == columns and not self.mean.any() and bool(np.array_equal(self.matrix, np.eye(rows)))
 
-    def __call__(self, rows: np.ndarray, kind: str, positions: Positions) -> np.ndarray:
+    def __call__(self, rows: np.ndarray, kind: str, positions: Positions | np.ndarray) -> np.ndarray:
         """Map (n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
         if self.is_identity:
             return rows

@@ -129,8 +129,6 @@ def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperatu
 
 
 class ConseEncoder(DualEncoder):
-    """A classifier's class names through a sentence encoder."""
-
     family: ClassVar[str] = "conse"
 
     def __init__(

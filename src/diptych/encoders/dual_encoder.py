@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
-Positions: TypeAlias = Sequence[int] | Sequence[str] | np.ndarray  # what errors call items: places, or ids
+Positions: TypeAlias = Sequence[int] | Sequence[str]  # what errors call items: places, or ids
 
 # The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
@@ -240,7 +240,7 @@ def _is_one(images: Any) -> bool:
     return isinstance(images, str | Path) or hasattr(images, "convert")
 
 
-def unit_rows(rows: np.ndarray, kind: str, positions: Positions) -> np.ndarray:
+def unit_rows(rows: np.ndarray, kind: str, positions: Positions | np.ndarray) -> np.ndarray:
     """Divide each of (n, d) rows by its length; one that is not finite is refused by its name in ``positions``."""
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))

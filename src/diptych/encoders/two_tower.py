@@ -89,6 +89,7 @@ _NO_EFFECT: Any = {
     "similarity": True,
 }
 _AGAIN = "copy it again, or train it again"
+_FEATURES = 4096  # that are projected together
 
 
 class TwoTowerEncoder(TrainableEncoder):
@@ -186,12 +187,12 @@ class TwoTowerEncoder(TrainableEncoder):
         return unit_rows(self.model.image(inputs).float().cpu().numpy(), "image", positions)
 
     @torch.inference_mode()
-    def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:
+    def project_features(self, features: np.ndarray) -> np.ndarray:
         """Map (n, feature_width) cached backbone features → (n, d) float32 unit rows."""
         self.model.eval()
         blocks = []
-        for start in range(0, len(features), batch_size):
-            part = torch.from_numpy(np.array(features[start : start + batch_size], dtype=np.float32))
+        for start in range(0, len(features), _FEATURES):
+            part = torch.from_numpy(np.array(features[start : start + _FEATURES], dtype=np.float32))
             rows = self.model.image.project(part.to(self.device)).float().cpu().numpy()
             blocks.append(unit_rows(rows, "image", np.arange(start, start + len(part))))
         return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)

@@ -95,8 +95,6 @@ class OfficialEncoder(TwoStageEncoder):
         image_size: int | None = None,
         stage: Stage = "fine-tuned",
         tokenizer: Any = None,
-        text_limit: int | None = None,
-        name: str | None = None,
         device: str | None = None,
     ) -> Self:
         """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
@@ -119,10 +117,8 @@ class OfficialEncoder(TwoStageEncoder):
         weights = retrieval_weights(found, layout, stage)
         fields = model_config_of(weights, layout, declared, image_size, stage)
         positions = fields["text"].positions
-        limit = text_limit if text_limit is not None else declared.text_limit
-        if limit is None:
-            limit = min(cls.published_limit, positions)
-        elif not isinstance(limit, int) or not 2 < limit <= positions:
+        limit = min(cls.published_limit, positions) if declared.text_limit is None else declared.text_limit
+        if not isinstance(limit, int) or not 2 < limit <= positions:
             raise UsageError(
                 f"texts of {limit!r} tokens for a text encoder of {positions} positions",
                 f"choose 3 to {positions}",
@@ -130,7 +126,7 @@ class OfficialEncoder(TwoStageEncoder):
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
         agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
         model = built(sizes, lambda model: model.weights_of(weights, layout))
-        return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
+        return cls(model, sizes, found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:

@@ -175,8 +175,6 @@ def model_config_of(
         )
     linear = "itm_head.weight" in checkpoint
     temperature = checkpoint.state.get("temp")
-    if temperature is not None and temperature.is_meta:
-        temperature = None
     if temperature is not None and not (temperature.numel() == 1 and 0 < float(temperature) < math.inf):
         raise StorageError(
             f"{source} has the temperature {temperature.tolist()}", "it is corrupt, or diverged"
