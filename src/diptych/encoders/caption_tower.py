@@ -110,8 +110,6 @@ class WordTower(Tower):
 
 
 class CaptionTower(WordTower):
-    """A GRU over the words."""
-
     config: CaptionTowerConfig
 
     @classmethod

@@ -207,14 +207,12 @@ class ConseEncoder(DualEncoder):
     def _about(self) -> dict[str, Any]:
         return {
             "image": {
-                "network": self.config.network,
-                "network_options": self.config.network_options,
+                **self.config.model_dump(include={"network", "network_options", "top"}),
                 "network_fingerprint": self._network_fingerprint,
                 **self.preprocessing.model_dump(mode="json"),
                 "classes": len(self.texts),
                 "names": f"{self.texts[0]!r}, …",
                 "names_fingerprint": fingerprint(self.texts),
-                "top": self.config.top,
                 "softmax_temperature": self.config.temperature,
             },
             "text": self.sentences.describe(),

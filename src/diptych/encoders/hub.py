@@ -154,28 +154,17 @@ def load_part(kind: Any, source: str | Path, fix: str = "", **options: Any) -> A
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of the library's class ``name`` in float32, without running code of its files, and a report.
-
-    ``check`` raises for a configuration before its weights are read.
-    """
+    """Load a model of the class ``name`` in float32 as :func:`load_part`, and a report; ``check`` sees its configuration."""
     import torch
     import transformers
 
     folder = given_folder(source)
-    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-    with loading(source, folder), quiet(bars=folder is None):
-        options["use_safetensors"] = weights_format(folder) if folder else None
-        config = transformers.AutoConfig.from_pretrained(folder or source, **common)
-        check(config)
-        loaded: tuple[Any, dict[str, Any]] = getattr(transformers, name).from_pretrained(
-            folder or source,
-            config=config,
-            dtype=torch.float32,
-            weights_only=True,
-            output_loading_info=True,
-            **options,
-            **common,
-        )
+    if folder:
+        options["use_safetensors"] = weights_format(folder)
+    config = load_part(transformers.AutoConfig, source)
+    check(config)
+    options |= {"config": config, "dtype": torch.float32, "weights_only": True, "output_loading_info": True}
+    loaded: tuple[Any, dict[str, Any]] = load_part(getattr(transformers, name), source, **options)
     return loaded
 
 

@@ -75,7 +75,6 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load from a folder, or by name from the hub or its cache."""
         return cls(*cls._load(source), **hub.saved_settings(source), device=device)
 
     @classmethod

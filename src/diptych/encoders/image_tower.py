@@ -5,8 +5,7 @@
     regions → fc → [unit length] → graph convolutions → unit length → GRU's last state → [batch norm]
             → [projection] → unit length
 
-VSRN's caption generator, a second training signal, is not part of the region tower. A :class:`FeatureStore` holds
-frozen backbone features of central and random views, computed once, memory-mapped, resumable.
+VSRN's caption generator, a second training signal, is not part of the region tower.
 
 Sources: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018; Li et al., Visual
 Semantic Reasoning for Image-Text Matching, ICCV 2019.
@@ -65,8 +64,6 @@ class ImageTowerConfig(Options):
 
 
 class ImageTower(Tower):
-    """Images to unit rows."""
-
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
     @classmethod
@@ -217,7 +214,6 @@ class GraphConvolution(nn.Module):
         self.phi: nn.Conv1d = nn.Conv1d(width, width, 1)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """Map (n, width, N) → (n, width, N)."""
         related = self.theta(regions).transpose(1, 2) @ self.phi(regions) / regions.shape[2]
         gathered = self.g(regions) @ related.transpose(1, 2)
         mixed: Tensor = self.W(gathered)
@@ -252,9 +248,8 @@ class RegionHead(nn.Module):
     def forward(self, regions: Tensor) -> Tensor:
         """Map (n, N, feature_width) → (n, width)."""
         values = self.related(regions)
-        rows: Tensor = self.bn(
-            self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
-        )
+        fused = self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
+        rows: Tensor = self.bn(fused)
         return rows
 
 
@@ -299,12 +294,7 @@ class RegionTower(Tower):
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "takes": self.takes,
-            "regions": self.config.regions,
-            "feature_width": self.config.feature_width,
-            "compat": self.config.compat,
-        }
+        return {"takes": self.takes} | self.config.model_dump(include={"regions", "feature_width", "compat"})
 
     def features(self, regions: Tensor) -> Tensor:
         """Return the regions as they are: what the detector computed is what is frozen."""
@@ -314,8 +304,7 @@ class RegionTower(Tower):
         """Map (n, regions, feature_width) → (n, width) unit rows."""
         return self.finish(self.head(features))
 
-    def forward(self, regions: Tensor) -> Tensor:
-        return self.project(regions)
+    forward = project
 
 
 logger: logging.Logger = logging.getLogger(__name__)

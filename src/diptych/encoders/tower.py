@@ -1,7 +1,4 @@
-"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe.
-
-base output → [projection] → unit length → [absolute values]
-"""
+"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe."""
 
 from __future__ import annotations
 
@@ -64,7 +61,6 @@ def make_head(
 
 
 def needs_head(config: Any) -> Any:
-    """Validate a text tower's configuration."""
     if config.batch_norm and config.head == "none":
         raise ValueError("batch_norm is of a head, and head is 'none'")
     return config

@@ -104,10 +104,8 @@ class TwoTowerEncoder(TrainableEncoder):
         name: str = "two_tower",
         temperature: float | None = None,
     ) -> None:
-        self.model = model
-        self.source = source
-        self.name = name
-        self.temperature = temperature
+        self.model, self.source = model, source
+        self.name, self.temperature = name, temperature
         self._stored_fingerprint = ""  # of one whose image tower was not loaded
 
     @classmethod

@@ -118,14 +118,9 @@ def _unpickled(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         wants = _GLOBAL.search(str(error))
-        if wants is None:
-            raise StorageError(
-                f"{file} is refused: it holds what PyTorch does not read without running code, or is corrupt",
-                _AGAIN,
-            ) from error
+        asked = f"it asks for {wants[1]}, and such files can run code" if wants else "or it is corrupt"
         raise StorageError(
-            f"{file} holds more than tensors and plain values, and is refused: it asks for {wants[1]}, and "
-            "such files can run code",
+            f"{file} holds more than tensors and plain values, and is refused: {asked}",
             f"if you trust its source, write only its weights once, in an isolated environment: "
             f'torch.save(torch.load("{file.name}", map_location="cpu", weights_only=False)["model"], '
             f'"weights.pth")',

@@ -38,7 +38,6 @@ class SentenceEncoder(TargetModel):
 
     @classmethod
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
-        """Load from a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
         folder = hub.hub_folder(source, "sentence-transformers", ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
