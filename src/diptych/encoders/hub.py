@@ -154,7 +154,7 @@ def load_part(kind: Any, source: str | Path, fix: str = "", **options: Any) -> A
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of the class ``name`` in float32 as :func:`load_part`, and a report; ``check`` sees its configuration."""
+    """Load a model of the class ``name`` in float32 as :func:`load_part`, and a report; ``check`` its configuration."""
     import torch
     import transformers
 
