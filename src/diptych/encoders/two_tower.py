@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError
@@ -27,7 +27,14 @@ from diptych.encoders.caption_tower import (
 )
 from diptych.encoders.dual_encoder import EncoderHeader, Positions, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
-from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
+from diptych.encoders.inputs import (
+    check_texts,
+    load_tensors,
+    pick_device,
+    save_tensors,
+    take_weights,
+    weights_fingerprint,
+)
 from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
@@ -255,20 +262,17 @@ class TwoTowerEncoder(TrainableEncoder):
         """Load what ``save`` wrote; without ``images`` only what :meth:`encode_texts` needs."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
-        try:
-            config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            source: CaptionSource
-            if isinstance(config.text, TargetTowerConfig):
-                source = open_target_model(folder / "targets")
-            else:
-                source = Vocabulary.load(folder / "vocabulary.json")
-            model = TwoTowerModel(config, source, load_weights=False, images=images)
-            weights = load_tensors(folder / "model.safetensors", _AGAIN)
-            kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
-            model.load_state_dict(kept)
-        except (ValidationError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise StorageError(f"{folder} is corrupt or of another version: {reason}", _AGAIN) from None
+        file = folder / "model.json"
+        config = ModelConfig.read(read_json(file), str(file), StorageError, _AGAIN)
+        source: CaptionSource
+        if isinstance(config.text, TargetTowerConfig):
+            source = open_target_model(folder / "targets")
+        else:
+            source = Vocabulary.load(folder / "vocabulary.json")
+        model = TwoTowerModel(config, source, load_weights=False, images=images)
+        weights = load_tensors(folder / "model.safetensors", _AGAIN)
+        kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
+        take_weights(model, kept, f"{folder} is corrupt or of another version", _AGAIN)
         encoder = cls(model.eval(), source, **settings)
         encoder.to(pick_device(device))
         if not images:

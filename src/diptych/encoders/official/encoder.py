@@ -22,7 +22,7 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
-from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
+from diptych.encoders.inputs import check_texts, load_fitting, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
     Checkpoint,
@@ -125,7 +125,8 @@ class OfficialEncoder(TwoStageEncoder):
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
         agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
-        model = built(sizes, lambda model: model.weights_of(weights, layout))
+        model = built(sizes)
+        model.load_state_dict(model.weights_of(weights, layout))
         return cls(model, sizes, found.name, tokenizer=tokenizer, folder=found.folder, device=device)
 
     @classmethod
@@ -149,12 +150,8 @@ class OfficialEncoder(TwoStageEncoder):
                 f"load it with {family}:FOLDER" if family else _AGAIN,
             )
         config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, _AGAIN)
-        weights = load_tensors(folder / _WEIGHTS, _AGAIN)
-        try:
-            model = built(config, lambda model: weights)
-        except RuntimeError as error:
-            reason = str(error).strip().splitlines()[-1].strip()
-            raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
+        model = built(config)
+        load_fitting(model, folder / _WEIGHTS, "its config.json", _AGAIN)
         return cls(model, config, folder=folder, device=device, **saved_settings(folder))
 
     @cached_property

@@ -219,9 +219,7 @@ def filled(
     return found
 
 
-def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:
-    """Return the model with its weights; the global random state stays as it is."""
+def built(config: MatchingConfig) -> MatchingModel:
+    """Return the model with random weights; the global random state stays as it is."""
     with torch.random.fork_rng(devices=[]):
-        model = MatchingModel(config).eval()
-    model.load_state_dict(weights(model), strict=True)
-    return model
+        return MatchingModel(config).eval()
