@@ -53,7 +53,6 @@ LIMITS = {
     "xvlm": 40,
 }
 
-
 PADDED = {"siglip": 12, "siglip2": 64, "align": 64, "blip": 35}
 """Kinds whose texts are always padded to a length."""
 
@@ -243,8 +242,8 @@ def test_matching_heads(kind: str, encoders: Encoders) -> None:
 
 def test_bad_devices(sources: Folders) -> None:
     for device in ("toaster", "cuda:99"):
-        with pytest.raises(UsageError, match=f"device '{device}' cannot be used"):
-            DualEncoder.load(sources("clip"), device=device)
+        message = f"device '{device}' cannot be used"
+        refused(UsageError, message, DualEncoder.load, sources("clip"), device=device)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -139,10 +139,8 @@ def encode_collection(
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
-        raise UsageError(
-            f"{processes} processes for each of {context.world_size}",
-            "give 1 or more, and with a Fabric of several none",
-        )
+        fix = "give 1 or more, and with a Fabric of several none"
+        raise UsageError(f"{processes} processes for each of {context.world_size}", fix)
     if processes > 1 and not isinstance(encoder, GivenRows):
         _check_copies(encoder)
     if encoder.takes != collection.holds:

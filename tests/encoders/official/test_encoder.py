@@ -147,7 +147,6 @@ def test_bad_prepared_inputs(encoder: OfficialEncoder) -> None:
 
 FOLDER = Path(__file__).parents[4] / "shared" / "golden"
 
-
 TABLES = np.load(Path(__file__).parents[2] / "golden" / "posembed_interp.npz", allow_pickle=False)
 
 

@@ -70,19 +70,12 @@ class OfficialEncoder(TwoStageEncoder):
     published_limit: ClassVar[int]  # tokens that the published evaluation cuts a text to
 
     def __init__(
-        self,
-        model: MatchingModel,
-        config: MatchingConfig,
-        name: str,
-        *,
-        tokenizer: Any = None,
-        folder: Path | None = None,
-        **options: Any,
+        self, model: MatchingModel, config: MatchingConfig, name: str, *words: Any, **options: Any
     ) -> None:
         super().__init__(model, name, config.text_limit, **options)
         self.config = config
         self._pixels = squashed(config.vision.image_size)
-        self._tokenizer, self._folder = tokenizer, folder
+        self._words = words  # the tokenizer that was given, and the checkpoint's folder
 
     @classmethod
     def load_published(
@@ -127,7 +120,7 @@ class OfficialEncoder(TwoStageEncoder):
         agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
         model = built(sizes)
         model.load_state_dict(model.weights_of(weights, layout))
-        return cls(model, sizes, found.name, tokenizer=tokenizer, folder=found.folder, device=device)
+        return cls(model, sizes, found.name, tokenizer, found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -152,13 +145,13 @@ class OfficialEncoder(TwoStageEncoder):
         config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, _AGAIN)
         model = built(config)
         load_fitting(model, folder / _WEIGHTS, "its config.json", _AGAIN)
-        return cls(model, config, folder=folder, device=device, **saved_settings(folder))
+        settings = saved_settings(folder)
+        return cls(model, config, settings.pop("name"), None, folder, device=device, **settings)
 
     @cached_property
     def tokenizer(self) -> Any:
-        if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            return find_tokenizer(self._tokenizer, self._folder)
-        return self._tokenizer
+        given, folder = self._words
+        return find_tokenizer(given, folder) if given is None or isinstance(given, str | Path) else given
 
     @property
     def width(self) -> int:
