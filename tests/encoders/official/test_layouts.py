@@ -29,16 +29,11 @@ from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
 
 @pytest.mark.parametrize(("kind", "make"), [("albef", albef_state), ("xvlm", xvlm_state)])
 def test_the_other_stage(kind: str, make: Any) -> None:
-    for given, stage, message, fix in (
-        (
-            make(stage="pre-training"),
-            "fine-tuned",
-            "holds text_encoder.bert.*not a fine-tuned",
-            "pretraining:",
-        ),
-        (make(), "pre-training", "not a pre-training checkpoint", ""),
+    for stage, other, message, fix in (
+        ("pre-training", "fine-tuned", "holds text_encoder.bert.*not a fine-tuned", "pretraining:"),
+        ("fine-tuned", "pre-training", "not a pre-training checkpoint", ""),
     ):
-        arguments = Checkpoint(given, "x.pth"), LAYOUTS[kind], stage
+        arguments = Checkpoint(make(stage=stage), "x.pth"), LAYOUTS[kind], other
         assert f"{kind}:{fix}FILE" in refused(MismatchError, message, retrieval_weights, *arguments).fix
 
 
