@@ -232,31 +232,21 @@ def long(count: int) -> str:
     return " ".join(f"w{place}" for place in range(count))
 
 
-def test_an_ending_stands_before_the_end_as_if_it_had_been_written() -> None:
-    texts, endings = [long(3), "", long(7)], ["0 0 1 2 3 4", "9 9 9 9 9 9", ""]
-    tokens, lengths = ended_inputs(texts).batch(np.array([0, 1, 2]), endings)
-    written = [f"{text} {ending}".strip() for text, ending in zip(texts, endings, strict=True)]
-    assert captions(tokens, lengths) == [DIGITS.encode(text) for text in written]
-    assert captions(tokens, lengths)[1] == [START, 13, 13, 13, 13, 13, 13, END]
-    assert tokens.dtype == lengths.dtype == torch.int64
-    # Rows say which captions, endings which place in the batch.
-    tokens, lengths = ended_inputs(texts).batch(np.array([2, 0]), ["", "0 0 1 2 3 4"])
-    assert captions(tokens, lengths) == [DIGITS.encode(texts[2]), DIGITS.encode(written[0])]
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.integers(8, 14), st.data())
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.none() | st.integers(8, 14), st.data())
 def test_the_limit_cuts_the_caption_and_never_the_ending(
-    counts: list[int], limit: int, data: st.DataObject
+    counts: list[int], limit: int | None, data: st.DataObject
 ) -> None:
+    """Rows say which captions, endings which place in the batch; without a limit nothing is cut."""
     code = st.integers(0, 999_999).map(lambda number: " ".join(f"{number:06d}"))
     endings = [data.draw(code | st.just("")) for _ in counts]
-    rows = np.arange(len(counts))
-    found = captions(*ended_inputs([long(count) for count in counts], limit).batch(rows, endings))
-    for count, ending, caption in zip(counts, endings, found, strict=True):
+    rows = np.array(data.draw(st.permutations(range(len(counts)))))
+    tokens, lengths = ended_inputs([long(count) for count in counts], limit).batch(rows, endings)
+    assert tokens.dtype == lengths.dtype == torch.int64
+    for row, ending, caption in zip(rows.tolist(), endings, captions(tokens, lengths), strict=True):
         digits = [DIGITS.entries.index(word) for word in ending.split()]
-        assert len(caption) <= limit
-        kept = min(count, limit - 2 - len(digits))
+        kept = counts[row] if limit is None else min(counts[row], limit - 2 - len(digits))
         assert caption == [*DIGITS.encode(long(kept))[:-1], *digits, END]
+        assert limit is None or len(caption) <= limit
 
 
 @pytest.mark.parametrize(
@@ -306,7 +296,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     refused(ValidationError, "batch_norm is of a head", BagTowerConfig, head="none", batch_norm=True)
     for unknown in ("max_tokens", "word_dropout", "bidirectional"):
         refused(ValidationError, "Extra inputs", BagTowerConfig, **{unknown: 1})
-    error = refused(UsageError, "targets of width 3 do not fit the shared width 8", target_tower, width=8)
+    error = refused(UsageError, "the targets' width 3 differs from the shared width 8", target_tower, width=8)
     assert "model.width = 3" in error.fix
     projected = TargetTower(TargetTowerConfig(), 8, targets(), projection=ProjectionConfig(base=3, hidden=4))
     assert projected(torch.eye(3), torch.ones(3)).shape == (3, 8)

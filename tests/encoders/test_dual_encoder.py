@@ -78,7 +78,6 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert card.startswith("---\nlibrary_name: diptych\n")
     assert "# lengths\n" in card
     assert isinstance(DualEncoder.load(folder), LengthEncoder)
-    assert isinstance(DualEncoder.load(str(folder)), LengthEncoder)
     assert isinstance(LengthEncoder.load(folder), LengthEncoder)
 
     class Other(LengthEncoder):

@@ -21,6 +21,7 @@ from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.regions import RegionSource
 from diptych.data.vocabulary import Vocabulary
+from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import device_for, encode_collection, without_bad_images
 from diptych.encoders.two_tower import TwoTowerEncoder
@@ -190,6 +191,10 @@ def test_a_collection_that_cannot_be_handed_on_is_named(val: Collection, tmp_pat
         UsageError, message, encode_collection, picture_encoder(), pictures, tmp_path / "e", **options
     )
     assert error.fix == "use one process"
+    wrapped = DualEncoder.wrap(torch.nn.Identity(), torch.nn.Identity())
+    message = "wrapped is made of functions given in Python, which other processes do not have"
+    error = refused(UsageError, message, encode_collection, wrapped, val, tmp_path / "w", **options)
+    assert (error.fix, (tmp_path / "w").exists()) == ("use one process", False)
 
 
 def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,12 +102,9 @@ def regions_tower(width: int = 8, **options: Any) -> RegionTower:
     return RegionTower(RegionTowerConfig(regions=5, feature_width=12, **options), width).double()
 
 
-def test_the_default_normalises_features_the_published_way_regions() -> None:
-    regions = torch.tensor(GOLDEN["regions"])
-    ones = torch.ones(4, 5, dtype=torch.float64)
+def test_by_default_each_region_has_unit_length() -> None:
+    regions, ones = torch.tensor(GOLDEN["regions"]), torch.ones(4, 5, dtype=torch.float64)
     torch.testing.assert_close(regions_tower().eval().head.related(regions).norm(dim=2), ones)
-    odd = regions_tower(compat="region-axis").eval().head.related(regions)
-    torch.testing.assert_close(odd.norm(dim=1), torch.ones(4, 8, dtype=torch.float64))
 
 
 def test_what_are_no_region_features_is_named() -> None:

@@ -192,12 +192,10 @@ def test_weights_without_a_side_are_named(sources: Folders) -> None:
     encoder = DualEncoder.load(sources("clip"), device="cpu")
     assert isinstance(encoder, PretrainedEncoder)
     encoder.model.fusion = torch.nn.Linear(2, 2)
-    with pytest.raises(UsageError, match=r"has weights of neither side, e\.g\. fusion\.weight"):
-        _ = encoder.towers
+    refused(UsageError, r"has weights of neither side, e\.g\. fusion\.weight", lambda: encoder.towers)
     del encoder.model.fusion
     encoder.model.text_projection.weight = encoder.model.visual_projection.weight
-    with pytest.raises(UsageError, match="weights that both sides share"):
-        _ = encoder.towers
+    refused(UsageError, "weights that both sides share", lambda: encoder.towers)
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip"])
@@ -269,12 +267,7 @@ def test_as_much_as_fits_and_no_more(text: str, letters: int) -> None:
 def test_names_and_libraries_that_are_not_there(sources: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = sources("open_clip")
     for name, error, message, fix in (
-        (
-            "hf:nobody/no-such-model",
-            UsageError,
-            "could not be loaded, neither from its hub",
-            "hf download nobody/",
-        ),
+        ("hf:nobody/no-such-model", UsageError, "loaded, neither from its hub", "hf download nobody/"),
         ("hf:not a name!", UsageError, ".", ""),
         ("open_clip:ViT-B-33/openai", UsageError, "unknown architecture of open_clip 'ViT-B-33'", "ViT-B-32"),
         ("open_clip:ViT-B-32/laion2b", UnknownNameError, "laion2b_s34b_b79k", ""),

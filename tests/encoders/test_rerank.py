@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,25 @@ def equal(one: Reranked, other: Reranked) -> bool:
     )
 
 
-def test_the_best_of_both_directions_are_scored(collection: Collection, encoded: EncodedCollection) -> None:
-    found = rerank(FakeMatching(), collection, encoded, 4, pictures=3, batch=5)
+Blocks = Callable[[int, int], None]
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> Blocks:
+    """Set how many images a block holds, and how many pairs the head scores together."""
+
+    def change(images: int, pairs: int) -> None:
+        monkeypatch.setattr("diptych.encoders.rerank._PICTURES", images)
+        monkeypatch.setattr("diptych.encoders.rerank._PAIRS", pairs)
+
+    return change
+
+
+def test_the_best_of_both_directions_are_scored(
+    collection: Collection, encoded: EncodedCollection, blocks: Blocks
+) -> None:
+    blocks(3, 5)
+    found = rerank(FakeMatching(), collection, encoded, 4)
     scores = scored_slowly(collection)
     for name, table in (("i2t", scores), ("t2i", scores.T)):
         one = found.i2t if name == "i2t" else found.t2i
@@ -73,10 +91,11 @@ def test_the_best_of_both_directions_are_scored(collection: Collection, encoded:
 
 
 def test_everything_is_read_once_and_memory_is_a_block(
-    collection: Collection, encoded: EncodedCollection
+    collection: Collection, encoded: EncodedCollection, blocks: Blocks
 ) -> None:
+    blocks(5, 64)
     encoder = FakeMatching()
-    found = rerank(encoder, collection, encoded, 6, pictures=5)
+    found = rerank(encoder, collection, encoded, 6)
     pairs = {(i, t) for i, row in enumerate(found.i2t.items.tolist()) for t in row}
     pairs |= {(i, t) for t, row in enumerate(found.t2i.items.tolist()) for i in row}
     assert encoder.asked == {"pictures": 16, "texts": 80, "pairs": len(pairs)}
@@ -84,10 +103,12 @@ def test_everything_is_read_once_and_memory_is_a_block(
     assert encoder.most_pictures == 5
 
 
-def test_blocks_do_not_matter(collection: Collection, encoded: EncodedCollection) -> None:
+def test_blocks_do_not_matter(collection: Collection, encoded: EncodedCollection, blocks: Blocks) -> None:
     whole = rerank(FakeMatching(), collection, encoded, 5)
-    assert equal(whole, rerank(FakeMatching(), collection, encoded, 5, pictures=1, batch=1))
-    assert equal(whole.first(2), rerank(FakeMatching(), collection, encoded, 2, pictures=16, batch=7))
+    blocks(1, 1)
+    assert equal(whole, rerank(FakeMatching(), collection, encoded, 5))
+    blocks(16, 7)
+    assert equal(whole.first(2), rerank(FakeMatching(), collection, encoded, 2))
 
 
 def test_stored_and_found_again(collection: Collection, encoded: EncodedCollection, tmp_path: Path) -> None:
@@ -133,17 +154,18 @@ class Stops(FakeMatching):
 
 @pytest.mark.parametrize("calls", [0, 1, 30, 60])
 def test_killed_in_the_middle_it_goes_on(
-    calls: int, collection: Collection, encoded: EncodedCollection, tmp_path: Path
+    calls: int, collection: Collection, encoded: EncodedCollection, tmp_path: Path, blocks: Blocks
 ) -> None:
+    blocks(2, 3)
     first = FakeMatching()
-    whole = rerank(first, collection, encoded, 5, pictures=2, batch=3)
+    whole = rerank(first, collection, encoded, 5)
     with pytest.raises(KeyboardInterrupt):
-        rerank(Stops(calls), collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
+        rerank(Stops(calls), collection, encoded, 5, folder=tmp_path / "r")
     assert not (tmp_path / "r").exists()
     work = tmp_path / ".r.work"
     done = json.loads((work / "done.json").read_text()) if (work / "done.json").exists() else 0
     again = FakeMatching()
-    found = rerank(again, collection, encoded, 5, pictures=2, batch=3, folder=tmp_path / "r")
+    found = rerank(again, collection, encoded, 5, folder=tmp_path / "r")
     assert equal(found, whole)
     assert not work.exists()
     assert again.asked["pictures"] == 16 - 2 * done
@@ -167,27 +189,31 @@ class Wrong(FakeMatching):
         return scores
 
 
-def test_a_head_without_finite_scores_is_named(collection: Collection, encoded: EncodedCollection) -> None:
+def test_a_head_without_finite_scores_is_named(
+    collection: Collection, encoded: EncodedCollection, blocks: Blocks
+) -> None:
+    blocks(8, 10)
     for what, message in (
         ("nan", r"images '.*' to '.*' with their captions: the matching score of pair"),
         ("raises", "with their captions: pair 3 is nan"),
     ):
-        refused(NumericalError, message, rerank, Wrong(what), collection, encoded, 3, batch=10)
+        refused(NumericalError, message, rerank, Wrong(what), collection, encoded, 3)
 
 
-def test_the_same_as_of_a_collection(collection: Collection, encoded: EncodedCollection) -> None:
-    for k, batch, adds in ((1, 64, True), (5, 3, False), (500, 7, True)):
-        check_prepared(k, batch, adds, collection, encoded)
-
-
-def check_prepared(
-    k: int, batch: int, adds: bool, collection: Collection, encoded: EncodedCollection
+def test_the_same_as_of_a_collection(
+    collection: Collection, encoded: EncodedCollection, blocks: Blocks
 ) -> None:
+    for k, batch, adds in ((1, 64, True), (5, 3, False), (500, 7, True)):
+        blocks(8, batch)
+        check_prepared(k, adds, collection, encoded)
+
+
+def check_prepared(k: int, adds: bool, collection: Collection, encoded: EncodedCollection) -> None:
     head: Any = FakeMatching()
     head.adds_contrastive = adds
     images = head.image_inputs([collection.item(row) for row in range(collection.n_images)])
     texts = head.text_inputs(list(collection.captions))
-    found = rerank_prepared(head, encoded.images.rows, encoded.texts.rows, images, texts, k=k, batch=batch)
+    found = rerank_prepared(head, encoded.images.rows, encoded.texts.rows, images, texts, k=k)
     expected = rerank(head, collection, encoded, k)
     for direction, one, other in (("i2t", found.i2t, expected.i2t), ("t2i", found.t2i, expected.t2i)):
         np.testing.assert_array_equal(one.items, other.items)
@@ -229,8 +255,6 @@ def test_what_does_not_belong_together(
         (encoder, few, {}, MismatchError, "16 pictures were embedded, scenes has 3"),
         (encoder, single, {}, MismatchError, "80 captions were embedded, scenes has 16"),
         (encoder, collection.subset(turned), {}, MismatchError, "others from row 0 on"),
-        (encoder, collection, {"pictures": 0}, UsageError, "is 0, it must be at least 1"),
-        (encoder, collection, {"batch": 0}, UsageError, "is 0, it must be at least 1"),
         (encoder, collection, {"folder": tmp_path / "mine"}, UsageError, "holds other things"),
     ):
         refused(error, message, rerank, head, part, encoded, 3, **options)

@@ -75,7 +75,7 @@ def test_each_caption_is_computed_once_per_model(tmp_path: Path, caplog: pytest.
     texts = [f"{'a' * (1 + number % 5)}{chr(98 + number % 25)}{'z' * (number // 25)}" for number in range(60)]
 
     def check(model: Counting, captions: list[str], computed: int) -> None:
-        rows = targets_of(model, captions, tmp_path, batch_size=8)
+        rows = targets_of(model, captions, tmp_path)
         assert np.array_equal(rows, Counting().encode(captions))
         assert sum(map(len, model.batches)) == computed
 

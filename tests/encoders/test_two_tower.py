@@ -19,7 +19,6 @@ from .tiny_towers import PICTURES, two_tower
 
 CAPTIONS = ["a red star", "a blue ring left of a star", "a", "zebra"]
 
-
 KINDS = [
     (image, text, projection)
     for image in ("pictures", "regions")

@@ -14,7 +14,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import opening
-from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, EncoderHeader, Positions, unit_rows
 from diptych.encoders.given_rows import GivenRows
 
 
@@ -38,9 +38,7 @@ class LinearMap:
         rows, columns = self.matrix.shape
         return rows == columns and not self.mean.any() and bool(np.array_equal(self.matrix, np.eye(rows)))
 
-    def __call__(
-        self, rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
-    ) -> np.ndarray:
+    def __call__(self, rows: np.ndarray, kind: str, positions: Positions | np.ndarray) -> np.ndarray:
         """Map (n, d) rows → (n, k) float32 unit rows; the identity gives the bits it was given."""
         if self.is_identity:
             return rows
@@ -124,9 +122,7 @@ class LinearlyAdapted(DualEncoder):
     def prepared(self, item: Any, position: int | str) -> Any:
         return self.base.prepared(item, position)
 
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         return self.maps.image(self.base.encode_prepared(prepared, positions), "image", positions)
 
     def encode_texts(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:

@@ -26,7 +26,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary, first_words
 from diptych.data.word_vectors import read_word_vectors, row_of
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 from diptych.encoders.tower import TargetInputs, TokenInputs, Tower, check_room, needs_head, text_head
 
@@ -83,7 +83,8 @@ class WordTower(Tower):
             self._start_from(Path(config.word_vectors))
         state, key = self._add_layers()
         self.dropout: nn.Dropout = nn.Dropout(config.dropout)
-        self.head: nn.Module = text_head(config, state, self.base, config.hidden, key)
+        fix = f"set model.text.head = 'linear', or leave {key} out"
+        self.head: nn.Module = text_head(config, state, self.base, config.hidden, key, fix)
 
     @abstractmethod
     def _add_layers(self) -> tuple[int, str]:
@@ -109,8 +110,6 @@ class WordTower(Tower):
 
 
 class CaptionTower(WordTower):
-    """A GRU over the words."""
-
     config: CaptionTowerConfig
 
     @classmethod
@@ -122,11 +121,12 @@ class CaptionTower(WordTower):
         Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a
         head ``fc.projector.0`` and ``.2`` and, with the triplet loss, ``bn``; in a file of both encoders the second
         of ``model``, read with ``weights_only=True``. ``vocabulary`` has the words in the checkpoint's order; without
-        it the tower takes token ids only. ``options`` are those that no shape determines, such as ``max_tokens``.
+        it the tower takes token ids only, and refuses captions. ``options`` are those that no shape determines, such
+        as ``max_tokens``.
 
         Source: github.com/fartashf/vsepp, github.com/MauritsBleeker/reducing-predictive-feature-suppression.
         """
-        weights = published_weights(path, 1)
+        weights = read_checkpoint(path, 1)
         words, word_width = weights.shape("embed.weight", 2)
         both, head = "rnn.weight_hh_l0_reverse" in weights, "fc.projector.0.weight" in weights
         state = weights.shape("rnn.weight_hh_l0", 2)[1] * (2 if both else 1)
@@ -145,7 +145,8 @@ class CaptionTower(WordTower):
         if vocabulary is None:
             vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
         names = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5.", "": ""}
-        return cls(CaptionTowerConfig(**config | options), width, vocabulary).take_published(weights, names)
+        made = CaptionTowerConfig.read(config | options, "CaptionTower.load_published")
+        return cls(made, width, vocabulary).take_published(weights, names)
 
     def _add_layers(self) -> tuple[int, str]:
         config, state = self.config, self.config.hidden_state or self.base
@@ -163,6 +164,11 @@ class CaptionTower(WordTower):
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
+        if " " in self.vocabulary.entries[-1]:  # the words that load_published makes up
+            raise UsageError(
+                f"captions cannot be encoded: nothing says which {len(self.vocabulary):,} words the tower knows",
+                "load_published(path, vocabulary), with the words in the checkpoint's order",
+            )
         flat, starts = self.vocabulary.encode_all(texts, self.config.max_tokens)
         inputs = TokenInputs(flat, starts, self.vocabulary, self.config.max_tokens)
         cut = int(np.count_nonzero(inputs.lengths == self.config.max_tokens))
@@ -284,14 +290,9 @@ class TargetTower(Tower):
         self.config = config
         self.targets = targets
         self._last: tuple[str, TargetInputs] | None = None
-        if config.head == "none" and targets.width != self.base:
-            raise UsageError(
-                f"targets of width {targets.width} do not fit the shared width {self.base} and there is no head",
-                f"set model.width = {targets.width}, or model.text.head = 'mlp'",
-            )
-        self.head: nn.Module = text_head(
-            config, targets.width, self.base, config.hidden or targets.width, "targets"
-        )
+        fix = f"set model.width = {targets.width}, or model.text.head = 'mlp'"
+        hidden = config.hidden or targets.width
+        self.head: nn.Module = text_head(config, targets.width, self.base, hidden, "the targets' width", fix)
 
     def inputs(self, texts: Sequence[str]) -> TargetInputs:
         key = fingerprint(list(texts))  # the last are kept: validation needs the same after every epoch

@@ -23,7 +23,7 @@ from diptych.core.files import write_json, write_text
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.core.reading import read_json, read_text
-from diptych.encoders.dual_encoder import DualEncoder, unit_rows
+from diptych.encoders.dual_encoder import DualEncoder, Positions, unit_rows
 from diptych.encoders.hub import saved_settings
 from diptych.encoders.image_tower import timm_network
 from diptych.encoders.inputs import (
@@ -129,8 +129,6 @@ def convex_combination(logits: np.ndarray, rows: np.ndarray, top: int, temperatu
 
 
 class ConseEncoder(DualEncoder):
-    """A classifier's class names through a sentence encoder."""
-
     family: ClassVar[str] = "conse"
 
     def __init__(
@@ -179,9 +177,7 @@ class ConseEncoder(DualEncoder):
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
         return self.preprocessing(*split_picture(item, position))
 
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         logits = self._logits(np.stack(prepared))
         bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
         if len(bad):
@@ -211,14 +207,12 @@ class ConseEncoder(DualEncoder):
     def _about(self) -> dict[str, Any]:
         return {
             "image": {
-                "network": self.config.network,
-                "network_options": self.config.network_options,
+                **self.config.model_dump(include={"network", "network_options", "top"}),
                 "network_fingerprint": self._network_fingerprint,
                 **self.preprocessing.model_dump(mode="json"),
                 "classes": len(self.texts),
                 "names": f"{self.texts[0]!r}, …",
                 "names_fingerprint": fingerprint(self.texts),
-                "top": self.config.top,
                 "softmax_temperature": self.config.temperature,
             },
             "text": self.sentences.describe(),
@@ -252,5 +246,5 @@ class ConseEncoder(DualEncoder):
         else:
             source = str(inside) if inside.is_dir() else config.sentences
             sentences = SentenceEncoder.load(source, device=device)
-        name = saved_settings(folder).get("name", folder.resolve().name)
+        name = saved_settings(folder)["name"]
         return cls(_network(config, folder).to(pick_device(device)), config, texts, sentences, name)

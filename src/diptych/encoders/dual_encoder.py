@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
 
 
+Positions: TypeAlias = Sequence[int] | Sequence[str]  # what errors call items: places, or ids
+
 # The file that marks a folder as a saved encoder and names its family.
 CONFIG_FILE = "diptych.json"
 
@@ -65,7 +67,7 @@ class DualEncoder(ABC):
 
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        if isinstance(images, str | Path) or hasattr(images, "convert"):
+        if _is_one(images):
             images = [images]
         rows: list[np.ndarray] = []
         done = 0
@@ -93,9 +95,7 @@ class DualEncoder(ABC):
         """Return what the network takes of one item; called from several threads, errors call it ``position``."""
         return item
 
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         """Encode one batch of what :meth:`prepared` gave, as :meth:`encode_images` does."""
         return self.encode_images(prepared, batch_size=max(1, len(prepared)))
 
@@ -234,9 +234,13 @@ class DualEncoder(ABC):
         return encoder
 
 
-def unit_rows(
-    rows: np.ndarray, kind: str, positions: Sequence[int] | Sequence[str] | np.ndarray
-) -> np.ndarray:
+def _is_one(images: Any) -> bool:
+    if isinstance(images, np.ndarray):
+        return images.ndim == 2 or (images.ndim == 3 and images.dtype == np.uint8 and images.shape[2] == 3)
+    return isinstance(images, str | Path) or hasattr(images, "convert")
+
+
+def unit_rows(rows: np.ndarray, kind: str, positions: Positions | np.ndarray) -> np.ndarray:
     """Divide each of (n, d) rows by its length; one that is not finite is refused by its name in ``positions``."""
     exact = np.asarray(rows, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(exact).all(axis=1))

@@ -252,10 +252,9 @@ class SparseEmbeddings(
     about: dict[str, Any]  # whatever else should travel with them (dataset, split, options of the head)
 
     def __post_init__(self) -> None:
-        if self.rows.shape != (len(self.ids), len(self.terms)):
-            raise DataError(
-                f"{len(self.ids)} ids and {len(self.terms)} terms for rows of shape {self.rows.shape}"
-            )
+        sizes = len(self.ids), len(self.terms)
+        if self.rows.shape != sizes:
+            raise DataError(f"{sizes[0]} ids and {sizes[1]} terms for rows of shape {self.rows.shape}")
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -1,8 +1,4 @@
-"""From a collection and an encoder to embeddings on disk.
-
-Rows are written block by block (:mod:`diptych.encoders.row_store`): a run that was killed resumes, and several
-processes can share it, for a block's content depends only on its number. Images are preprocessed ahead in threads.
-"""
+"""From a collection and an encoder to embeddings on disk, block by block: a block depends only on its number."""
 
 from __future__ import annotations
 
@@ -64,7 +60,6 @@ class DistributedContext:
         return self.rank == 0
 
     def broadcast(self, make: Callable[[], T]) -> T:
-        """Return what the main process makes, in all of them."""
         made = make() if self.is_main_process else None
         if self.world_size > 1:
             made = self._fabric.broadcast(made)
@@ -116,6 +111,10 @@ class _Half:
     ids: Sequence[str]
     embedded: dict[str, Any]  # further fields of the embeddings
 
+    def bar(self, done: int) -> Any:
+        plan = self.store.plan
+        return task(f"embedding {plan.noun}", plan.count, plan.noun, done)
+
 
 def encode_collection(
     encoder: DualEncoder,
@@ -140,10 +139,10 @@ def encode_collection(
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
-        raise UsageError(
-            f"{processes} processes for each of {context.world_size}",
-            "give 1 or more, and with a Fabric of several none",
-        )
+        fix = "give 1 or more, and with a Fabric of several none"
+        raise UsageError(f"{processes} processes for each of {context.world_size}", fix)
+    if processes > 1 and not isinstance(encoder, GivenRows):
+        _check_copies(encoder)
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
@@ -194,21 +193,21 @@ def _finished(folder: Path, metadata: dict[str, Any]) -> EncodedCollection | Non
 
 def metadata_of(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
     """Return the metadata that embeddings of a collection have; reads its images."""
+
+    def contents() -> Iterator[str]:
+        for content in each_picture_content(collection):
+            yield content
+            check_stop("stopped while images were read for the first time", "the same command begins anew")
+
     # Of rows that are given the images need not be there.
-    contents = encoder.fingerprint if isinstance(encoder, GivenRows) else _contents(collection)
+    read = encoder.fingerprint if isinstance(encoder, GivenRows) else contents()
     return {
         "dataset": collection.name,
         "split": split,
-        "data": fingerprint(collection.text_fingerprint, contents),
+        "data": fingerprint(collection.text_fingerprint, read),
         "encoder": encoder.describe(),
         "notes": list(collection.notes),
     }
-
-
-def _contents(collection: Collection) -> Iterator[str]:
-    for content in each_picture_content(collection):
-        yield content
-        check_stop("stopped while images were read for the first time", "the same command begins anew")
 
 
 def _halves(
@@ -255,8 +254,8 @@ def _encode_share(
     shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
     context.barrier()
     for half, blocks in zip(halves, shares, strict=True):
-        plan, shown = half.store.plan, half.store.done()
-        with task(f"embedding {half.store.plan.noun}", plan.count, half.store.plan.noun, shown) as bar:
+        shown = half.store.done()
+        with half.bar(shown) as bar:
             for count in encode_blocks(encoder, collection, half.kind, half.store, blocks.tolist()):
                 # Of several processes, what the others have done is read from the journal.
                 done = shown + count if context.world_size == 1 else max(shown, half.store.done())
@@ -300,7 +299,9 @@ def _images(
 
     # Images that are not preprocessed may be large: of them few are held.
     threads = default_workers() if threads is None else threads
-    for block in plan.read_blocks(prepared, blocks, threads, encoder.prepares and _has_gpu()):
+    torch = sys.modules.get("torch")  # where an encoder needs it, it has been imported
+    prepare_next = torch is not None and encoder.prepares and bool(torch.cuda.is_available())
+    for block in plan.read_blocks(prepared, blocks, threads, prepare_next):
         names, items = zip(*block, strict=True)
         with _naming(f"among images {names[0]} to {names[-1]}", names):
             rows = encoder.encode_prepared(items, names)
@@ -316,11 +317,6 @@ def _captions(
         with _naming(f"of the captions from {first} on", [first]):
             rows = encoder.encode_texts(list(collection.captions[places.start : places.stop]))
         yield rows
-
-
-def _has_gpu() -> bool:
-    torch = sys.modules.get("torch")  # where an encoder needs it, it has been imported
-    return torch is not None and bool(torch.cuda.is_available())
 
 
 @contextmanager
@@ -363,12 +359,20 @@ def _encode_in_processes(
         begun = [half.store.done() for half in halves]  # before any process writes
         counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
-            with task(
-                f"embedding {half.store.plan.noun}", half.store.plan.count, half.store.plan.noun, done
-            ) as bar:
+            with half.bar(done) as bar:
                 for _ in part:
                     bar.advance(next(counts, 0))
         next(counts, None)  # processes that are still loading the encoder end before it is removed
+
+
+def _check_copies(encoder: DualEncoder) -> None:
+    from diptych.encoders.wrapped import WrappedEncoder
+
+    if isinstance(getattr(encoder, "base", encoder), WrappedEncoder):
+        raise UsageError(
+            f"{encoder.name} is made of functions given in Python, which other processes do not have",
+            "use one process",
+        )
 
 
 def _worker(

@@ -80,20 +80,11 @@ _RECOGNISED: dict[str, Callable[[Path], bool]] = {
 for _name, _about in tomllib.loads(
     (resources.files("diptych.encoders") / "families.toml").read_text(encoding="utf-8")
 ).items():
-    _place, _file = _about.pop("loader"), _about.pop("file", "")
-    _extra = _about.pop("extra", "pretrained")
-    FAMILIES.add(
-        Family(
-            _name,
-            _about.pop("description"),
-            tuple(_about.pop("forms")),
-            _about.pop("prefix", None),
-            _loader(_place, _extra),
-            _RECOGNISED.get(_name, partial(_has, _file)),
-            load_texts=_loader(_place, _extra, images=False) if _name == "two_tower" else None,
-            **_about,
-        )
-    )
+    _loading = _about.pop("loader"), _about.pop("extra", "pretrained")
+    _about["load"] = _loader(*_loading)
+    _about["load_texts"] = _loader(*_loading, images=False) if _name == "two_tower" else None
+    _about["recognises"] = _RECOGNISED.get(_name, partial(_has, _about.pop("file", "")))
+    FAMILIES.add(Family(_name, forms=tuple(_about.pop("forms")), **{"prefix": None, **_about}))
 
 
 _CHECKPOINTS = (".th", ".pth", ".pt")  # no library of encoders calls its weights so

@@ -73,22 +73,18 @@ class GivenRows(DualEncoder):
     @classmethod
     def open(cls, folder: Path | str, device: str | None = None) -> GivenRows:
         folder = Path(folder).expanduser()
-        tables = {}
+        tables = []
         for kind, names in _NAMES.items():
             file = _file(folder, kind)
             if file is None:
-                raise UsageError(
-                    f"{folder} has no rows of {kind}s",
-                    f"expected {names[0]}.parquet, or {names[1]}.npy and .txt",
-                )
-            tables[kind] = _parquet(file) if file.suffix == ".parquet" else _plain(file)
-        widths = {kind: table.rows.shape[1] for kind, table in tables.items()}
-        if widths["image"] != widths["text"]:
-            raise StorageError(
-                f"{folder}: images have rows of width {widths['image']}, captions of {widths['text']}",
-                "give rows that one model made",
-            )
-        return cls(folder.resolve(), tables["image"], tables["text"])
+                fix = f"expected {names[0]}.parquet, or {names[1]}.npy and .txt"
+                raise UsageError(f"{folder} has no rows of {kind}s", fix)
+            tables.append(_parquet(file) if file.suffix == ".parquet" else _plain(file))
+        image, text = (table.rows.shape[1] for table in tables)
+        if image != text:
+            message = f"{folder}: images have rows of width {image}, captions of {text}"
+            raise StorageError(message, "give rows that one model made")
+        return cls(folder.resolve(), *tables)
 
     @property
     def width(self) -> int:

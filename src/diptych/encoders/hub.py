@@ -142,31 +142,29 @@ def hub_folder(source: str, owner: str = "", **patterns: list[str]) -> Path:
         return Path(require("huggingface_hub", *_EXTRA).snapshot_download(source, **patterns))
 
 
+def load_part(kind: Any, source: str | Path, fix: str = "", **options: Any) -> Any:
+    """Load a tokenizer or an image processor of the library's class ``kind``, without running code of its files."""
+    folder = given_folder(source)
+    with loading(source, folder, fix), quiet(bars=folder is None):
+        return kind.from_pretrained(
+            folder or source, trust_remote_code=False, local_files_only=folder is not None, **options
+        )
+
+
 def load_transformers(
     source: str | Path, name: str, check: Callable[[Any], None], **options: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a model of the library's class ``name`` in float32, without running code of its files, and a report.
-
-    ``check`` raises for a configuration before its weights are read.
-    """
+    """Load a model of the class ``name`` in float32 as :func:`load_part`, and a report; ``check`` its configuration."""
     import torch
     import transformers
 
     folder = given_folder(source)
-    common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-    with loading(source, folder), quiet(bars=folder is None):
-        options["use_safetensors"] = weights_format(folder) if folder else None
-        config = transformers.AutoConfig.from_pretrained(folder or source, **common)
-        check(config)
-        loaded: tuple[Any, dict[str, Any]] = getattr(transformers, name).from_pretrained(
-            folder or source,
-            config=config,
-            dtype=torch.float32,
-            weights_only=True,
-            output_loading_info=True,
-            **options,
-            **common,
-        )
+    if folder:
+        options["use_safetensors"] = weights_format(folder)
+    config = load_part(transformers.AutoConfig, source)
+    check(config)
+    options |= {"config": config, "dtype": torch.float32, "weights_only": True, "output_loading_info": True}
+    loaded: tuple[Any, dict[str, Any]] = load_part(getattr(transformers, name), source, **options)
     return loaded
 
 
@@ -207,9 +205,12 @@ def check_complete(source: str, missing: Iterable[str], tokenizer: Any) -> None:
         )
 
 
-def saved_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that ``DualEncoder.save`` wrote; empty in another folder."""
-    return EncoderHeader.open(folder).settings if EncoderHeader.is_at(folder) else {}
+def saved_settings(source: str | Path, folder: Path | None = None) -> dict[str, Any]:
+    """Return the settings that ``DualEncoder.save`` wrote into ``source`` or its ``folder``, or only ``name``."""
+    given = given_folder(source)
+    folder = folder or given
+    saved = EncoderHeader.open(folder).settings if folder and EncoderHeader.is_at(folder) else {}
+    return {"name": given.resolve().name if given else source, **saved}
 
 
 def without_keys(config: Any, keys: Collection[str]) -> Any:

@@ -15,18 +15,7 @@ import torch
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.encoders.hub import (
-    NO_EFFECT,
-    check_complete,
-    given_folder,
-    hub_folder,
-    load_transformers,
-    loading,
-    quiet,
-    saved_settings,
-    tokenizer_content,
-    without_keys,
-)
+from diptych.encoders import hub
 from diptych.encoders.preprocessing import ProcessorPixels
 from diptych.encoders.pretrained import PretrainedEncoder
 
@@ -86,10 +75,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        """Load from a folder, or by name from the hub or its cache."""
-        given = given_folder(source)
-        settings = {"name": given.resolve().name, **saved_settings(given)} if given else {"name": source}
-        return cls(*cls._load(source), **settings, device=device)
+        return cls(*cls._load(source), **hub.saved_settings(source), device=device)
 
     @classmethod
     def _load(cls, source: str) -> tuple[Any, Any, Any]:
@@ -104,15 +90,10 @@ class HuggingFaceEncoder(PretrainedEncoder):
             cls._check_config(config)
 
         # Shapes that differ are refused below, with names.
-        model, report = load_transformers(source, cls.library_class, check, ignore_mismatched_sizes=True)
-        folder = given_folder(source)
-        common: dict[str, Any] = {"trust_remote_code": False, "local_files_only": folder is not None}
-        with loading(source, folder), quiet(bars=folder is None):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder or source, **common)
-            processor = transformers.AutoImageProcessor.from_pretrained(
-                folder or source, backend=cls.backend, **common
-            )
-        check_complete(source, report["missing_keys"], tokenizer)
+        model, report = hub.load_transformers(source, cls.library_class, check, ignore_mismatched_sizes=True)
+        tokenizer = hub.load_part(transformers.AutoTokenizer, source)
+        processor = hub.load_part(transformers.AutoImageProcessor, source, backend=cls.backend)
+        hub.check_complete(source, report["missing_keys"], tokenizer)
         if report["mismatched_keys"]:
             name, found, expected = sorted(report["mismatched_keys"])[0]
             raise StorageError(
@@ -174,14 +155,14 @@ class HuggingFaceEncoder(PretrainedEncoder):
         return images, [name for name in names if name.startswith("text")]
 
     def preprocessing(self) -> dict[str, Any]:
-        settings = without_keys(self.image_processor.to_dict(), NO_EFFECT)
+        settings = hub.without_keys(self.image_processor.to_dict(), hub.NO_EFFECT)
         # Through JSON, so that tuples and enumerations compare as they are written.
         plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
         return {"processor": type(self.image_processor).__name__, **plain}
 
     def _content(self) -> list[Any]:
-        config = without_keys(self.model.config.to_dict(), NO_EFFECT)
-        return [config, tokenizer_content(self.tokenizer), self.rule.padding, self.rule.mask]
+        config = hub.without_keys(self.model.config.to_dict(), hub.NO_EFFECT)
+        return [config, hub.tokenizer_content(self.tokenizer), self.rule.padding, self.rule.mask]
 
     def _about_model(self) -> dict[str, Any]:
         import transformers
@@ -200,7 +181,7 @@ class HuggingFaceEncoder(PretrainedEncoder):
         }
 
     def _write(self, folder: Path) -> None:
-        with quiet(bars=False):
+        with hub.quiet(bars=False):
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
             self.image_processor.save_pretrained(folder)
@@ -215,11 +196,12 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
-        folder = hub_folder(source, "sentence-transformers", **_FILES)
+        folder = hub.hub_folder(source, "sentence-transformers", **_FILES)
         inner = first_module(folder, source)
         model, tokenizer, processor = cls._load(str(inner))
-        settings = saved_settings(folder) or {"prefix": _default_prompt(folder)}
-        settings.setdefault("name", folder.resolve().name if given_folder(source) else source)
+        settings = hub.saved_settings(source, folder)
+        if "characters" not in settings:  # the library's own folder
+            settings["prefix"] = _default_prompt(folder)
         return cls(model, _limited(tokenizer, inner), processor, **settings, device=device)
 
     def _write(self, folder: Path) -> None:

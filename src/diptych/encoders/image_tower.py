@@ -5,8 +5,7 @@
     regions → fc → [unit length] → graph convolutions → unit length → GRU's last state → [batch norm]
             → [projection] → unit length
 
-VSRN's caption generator, a second training signal, is not part of the region tower. A :class:`FeatureStore` holds
-frozen backbone features of central and random views, computed once, memory-mapped, resumable.
+VSRN's caption generator, a second training signal, is not part of the region tower.
 
 Sources: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Negatives, BMVC 2018; Li et al., Visual
 Semantic Reasoning for Image-Text Matching, ICCV 2019.
@@ -37,7 +36,7 @@ from diptych.data.images import split_overlay
 from diptych.data.loading import default_workers, picture_contents
 from diptych.encoders.hub import hub_within_reach, loading
 from diptych.encoders.inputs import as_regions, load_fitting, split_picture, weights_fingerprint
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.preprocessing import Augmentation, Preprocessing
 from diptych.encoders.row_store import RowPlan, RowStore
 from diptych.encoders.tower import Tower, make_head, start_uniform, unit_rows
@@ -65,8 +64,6 @@ class ImageTowerConfig(Options):
 
 
 class ImageTower(Tower):
-    """Images to unit rows."""
-
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
     @classmethod
@@ -81,9 +78,10 @@ class ImageTower(Tower):
 
         Source: github.com/fartashf/vsepp.
         """
-        weights = published_weights(path, 0)
+        weights = read_checkpoint(path, 0)
         config = {"bias": "fc.bias" in weights, "preprocessing": Preprocessing(interpolation="bilinear")}
-        made = ImageTowerConfig(backbone=backbone, **config | options)
+        config |= {"backbone": backbone, **options}
+        made = ImageTowerConfig.read(config, "ImageTower.load_published")
         tower = cls(made, weights.shape("fc.weight", 2)[0], load_weights=False)
         names = {"cnn.module.": "backbone.", "cnn.": "backbone.", "fc.": "head.1.", "": ""}
         return tower.take_published(weights, names)
@@ -216,7 +214,6 @@ class GraphConvolution(nn.Module):
         self.phi: nn.Conv1d = nn.Conv1d(width, width, 1)
 
     def forward(self, regions: Tensor) -> Tensor:
-        """Map (n, width, N) → (n, width, N)."""
         related = self.theta(regions).transpose(1, 2) @ self.phi(regions) / regions.shape[2]
         gathered = self.g(regions) @ related.transpose(1, 2)
         mixed: Tensor = self.W(gathered)
@@ -251,9 +248,8 @@ class RegionHead(nn.Module):
     def forward(self, regions: Tensor) -> Tensor:
         """Map (n, N, feature_width) → (n, width)."""
         values = self.related(regions)
-        rows: Tensor = self.bn(
-            self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
-        )
+        fused = self.img_rnn(values)[1][0] if self.config.fusion == "gru" else values.mean(dim=1)
+        rows: Tensor = self.bn(fused)
         return rows
 
 
@@ -272,7 +268,7 @@ class RegionTower(Tower):
 
         Source: github.com/KunpengLi1994/VSRN, github.com/fartashf/vsepp.
         """
-        weights = published_weights(path, 0)
+        weights = read_checkpoint(path, 0)
         width, feature_width = weights.shape("fc.weight", 2)
         relates, norm = "img_rnn.weight_hh_l0" in weights, "bn.weight" in weights
         config = {
@@ -284,7 +280,8 @@ class RegionTower(Tower):
             "batch_norm": norm,
             "compat": "region-axis" if relates else "none",
         }
-        return cls(RegionTowerConfig(**config | options), width).take_published(weights, {"": "head."})
+        made = RegionTowerConfig.read(config | options, "RegionTower.load_published")
+        return cls(made, width).take_published(weights, {"": "head."})
 
     def __init__(self, config: RegionTowerConfig, width: int, load_weights: bool = True, **ends: Any) -> None:
         super().__init__(width, **ends)
@@ -297,12 +294,7 @@ class RegionTower(Tower):
         return as_regions(item, position, self.config.regions, self.config.feature_width)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "takes": self.takes,
-            "regions": self.config.regions,
-            "feature_width": self.config.feature_width,
-            "compat": self.config.compat,
-        }
+        return {"takes": self.takes} | self.config.model_dump(include={"regions", "feature_width", "compat"})
 
     def features(self, regions: Tensor) -> Tensor:
         """Return the regions as they are: what the detector computed is what is frozen."""
@@ -312,8 +304,7 @@ class RegionTower(Tower):
         """Map (n, regions, feature_width) → (n, width) unit rows."""
         return self.finish(self.head(features))
 
-    def forward(self, regions: Tensor) -> Tensor:
-        return self.project(regions)
+    forward = project
 
 
 logger: logging.Logger = logging.getLogger(__name__)

@@ -46,11 +46,9 @@ class MtebEncoder:
         return torch.from_numpy(np.concatenate(rows))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Return the (n, m) cosines of rows."""
         return _normalised(embeddings1) @ _normalised(embeddings2).T
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> torch.Tensor:
-        """Return the (n,) cosines of rows in their order."""
         return (_normalised(embeddings1) * _normalised(embeddings2)).sum(-1)
 
 

@@ -18,14 +18,7 @@ import torch
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import write_json
-from diptych.encoders.hub import (
-    check_complete,
-    given_folder,
-    loading,
-    saved_settings,
-    tokenizer_content,
-    without_keys,
-)
+from diptych.encoders import hub
 from diptych.encoders.inputs import save_tensors
 from diptych.encoders.preprocessing import ComposedPixels
 from diptych.encoders.pretrained import PretrainedEncoder
@@ -93,7 +86,7 @@ class OpenClipEncoder(PretrainedEncoder):
     def open(cls, source: str, *, device: str | None = None) -> Self:
         """Load ``ARCHITECTURE/PRETRAINED``, ``hf-hub:NAME`` or a folder with open_clip_config.json."""
         library = require(*_LIBRARY)
-        folder = given_folder(source)
+        folder = hub.given_folder(source)
         pretrained: str | None = None
         if folder is not None:
             name = f"local-dir:{folder}"
@@ -101,21 +94,19 @@ class OpenClipEncoder(PretrainedEncoder):
             name = source
         else:
             name, pretrained = _split_source(library, source)
-        settings = saved_settings(folder) if folder else {}
         fix = (
             "it needs open_clip_config.json and open_clip_model.safetensors of the same model"
             if folder
             else "where there is a network, load it once and call its save(FOLDER); then pass FOLDER"
         )
-        with loading(source, folder, fix), _quiet_logging():
+        with hub.loading(source, folder, fix), _quiet_logging():
             config = library.get_model_config(name)
             model, preprocess = library.create_model_from_pretrained(
                 name, pretrained, precision="fp32", device="cpu", weights_only=True
             )
             tokenizer = library.get_tokenizer(name)
-        check_complete(source, (), getattr(tokenizer, "tokenizer", None))
-        settings.setdefault("name", folder.resolve().name if folder else source)
-        return cls(model, preprocess, tokenizer, config, **settings, device=device)
+        hub.check_complete(source, (), getattr(tokenizer, "tokenizer", None))
+        return cls(model, preprocess, tokenizer, config, **hub.saved_settings(source), device=device)
 
     def _shown(self, texts: list[str]) -> list[str]:
         if not hasattr(self.tokenizer, "bpe"):
@@ -170,10 +161,10 @@ class OpenClipEncoder(PretrainedEncoder):
             merges = [" ".join(pair) for pair in own.bpe_ranks]
             return content | {"vocabulary": own.encoder, "merges": merges, "clean": own.clean_fn.__name__}
         rules = {"clean": own.clean_fn.__name__, "mode": own.tokenizer_mode, "strip": own.strip_sep_token}
-        return content | rules | tokenizer_content(own.tokenizer)
+        return content | rules | hub.tokenizer_content(own.tokenizer)
 
     def _content(self) -> list[Any]:
-        return [without_keys(self.config, _NO_EFFECT), self._tokenizer_content()]
+        return [hub.without_keys(self.config, _NO_EFFECT), self._tokenizer_content()]
 
     def _about_model(self) -> dict[str, Any]:
         vision, text = self.config["vision_cfg"], self.config["text_cfg"]

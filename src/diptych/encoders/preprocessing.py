@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from diptych.encoders.inputs import ByteTable
 
 # From an image to (height, width, 3) uint8.
 Cut: TypeAlias = Callable[[Image], np.ndarray]
+Finish: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class Augmentation(Options):
@@ -166,38 +167,29 @@ class LibraryPixels(ABC):
         """Call the library."""
 
     @abstractmethod
-    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
-        """Return how an image is cut and how what is left becomes numbers; None where it is done otherwise."""
-
-    def _paste(self, picture: Image, overlay: Overlay) -> np.ndarray:
-        halves = self._halves()
-        if halves is None:
-            raise self._no_parts()
-        cut, finish = halves
-        return finish(pasted(cut(picture), overlay))
+    def halves(self) -> Iterator[tuple[Cut, Finish]]:
+        """Yield ways to cut an image and to make numbers of what is left, the fastest first."""
 
     @cached_property
     def direct(self) -> tuple[Cut, ByteTable] | None:
         """Return a cut and a table with the library's bits; None where there are none."""
-        halves = self._halves()
-        if halves is None:
-            return None
-        cut, table = halves[0], ByteTable.of(halves[1])
         random = np.random.default_rng(0)
         tried = [pillow.fromarray(random.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in _TRIED]
-        if table is None or any(not np.array_equal(table(cut(one)), self.whole(one)) for one in tried):
-            return None
-        return cut, table
+        for cut, finish in self.halves():
+            table = ByteTable.of(finish)
+            pairs = ((cut(one), self.whole(one)) for one in tried)
+            if table and all(one.dtype == np.uint8 and np.array_equal(table(one), two) for one, two in pairs):
+                return cut, table
+        return None
 
     def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
         if self.direct is not None:
             cut, table = self.direct
             pixels = cut(picture)
             return table(pixels if overlay is None else pasted(pixels, overlay))
-        return self.whole(picture) if overlay is None else self._paste(picture, overlay)
-
-    def _no_parts(self) -> UsageError:
-        return UsageError(
+        if overlay is None:
+            return self.whole(picture)
+        raise UsageError(
             f"{type(self.library).__name__} does not crop first and normalise last: nothing can be pasted over "
             "what the model sees",
             "use a model with CLIP's preprocessing for shortcuts on images",
@@ -222,19 +214,19 @@ class ProcessorPixels(LibraryPixels):
             )
         return np.asarray(prepared["pixel_values"][0])
 
+    def halves(self) -> Iterator[tuple[Cut, Finish]]:
+        if not self.one_size:
+            return
+        quick = _cut_of(self.library.to_dict()) if hasattr(self.library, "to_dict") else None
+        for cut in (quick, self._cut) if quick else (self._cut,):
+            yield cut, self._finish
+
+    def _cut(self, picture: Image) -> np.ndarray:
+        more = {"include_top": False} if hasattr(self.library, "include_top") else {}
+        return np.moveaxis(self.whole(picture, do_rescale=False, do_normalize=False, **more), 0, -1)
+
     def _finish(self, pixels: np.ndarray) -> np.ndarray:
         return self.whole(pillow.fromarray(pixels), do_resize=False, do_center_crop=False, do_pad=False)
-
-    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
-        cut = _cut_of(self.library.to_dict()) if hasattr(self.library, "to_dict") else None
-        return (cut, self._finish) if cut is not None and self.one_size else None
-
-    def _paste(self, picture: Image, overlay: Overlay) -> np.ndarray:
-        more = {"include_top": False} if hasattr(self.library, "include_top") else {}
-        cut = np.moveaxis(self.whole(picture, do_rescale=False, do_normalize=False, **more), 0, -1)
-        if cut.dtype != np.uint8 or not np.array_equal(self._finish(cut), self.whole(picture)):
-            raise self._no_parts()
-        return self._finish(pasted(cut, overlay))
 
 
 class ComposedPixels(LibraryPixels):
@@ -243,17 +235,14 @@ class ComposedPixels(LibraryPixels):
     def whole(self, picture: Image) -> np.ndarray:
         return np.asarray(self.library(picture).numpy())
 
-    def _halves(self) -> tuple[Cut, Callable[[np.ndarray], np.ndarray]] | None:
-        steps = getattr(self.library, "transforms", [])
-        names = [type(step).__name__ for step in steps]
-        place = next((row for row, name in enumerate(names) if name in ("MaybeToTensor", "ToTensor")), None)
-        if place is None:
-            return None
-        compose = type(self.library)
-        cut, finish = compose(steps[:place]), compose(steps[place:])
-        return lambda picture: np.asarray(cut(picture)), lambda pixels: finish(
-            pillow.fromarray(pixels)
-        ).numpy()
+    def halves(self) -> Iterator[tuple[Cut, Finish]]:
+        steps, compose = getattr(self.library, "transforms", []), type(self.library)
+        places = [
+            row for row, step in enumerate(steps) if type(step).__name__ in ("MaybeToTensor", "ToTensor")
+        ]
+        if places:
+            cut, finish = compose(steps[: places[0]]), compose(steps[places[0] :])
+            yield lambda one: np.asarray(cut(one)), lambda one: finish(pillow.fromarray(one)).numpy()
 
 
 def _cut_of(settings: dict[str, Any]) -> Cut | None:

@@ -20,7 +20,7 @@ from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.images import OverlaidPicture
-from diptych.encoders.dual_encoder import TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import Positions, TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.tower import Batch, CaptionInputs, Endings, pad_tokens
@@ -170,9 +170,7 @@ class PretrainedEncoder(TrainableEncoder):
         kept = [self._read(text) for text in texts]
         with _TOKENIZING:
             ids = self._ids(kept) if kept else []
-        for place, tokens in enumerate(ids):
-            if not len(tokens):
-                raise CaptionError(f"text {first + place} ({kept[place]!r}) has no tokens")
+        _check_read(kept, [len(tokens) for tokens in ids], first)
         return ids
 
     def with_endings(self, texts: Sequence[str], endings: Sequence[str]) -> list[str]:
@@ -255,17 +253,23 @@ class PretrainedEncoder(TrainableEncoder):
         return fingerprint(self.family, self._weights, self.preprocessing(), text, self._content())
 
     def _settings(self) -> dict[str, Any]:
-        settings = {"name": self.name, "characters": self.characters}
-        return settings | ({"prefix": self.prefix} if self.prefix else {})
+        return {"name": self.name, "characters": self.characters} | self._prefixed
 
     def _about(self) -> dict[str, Any]:
-        text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters}
+        text = {"limit": self.text_limit, "unit": "tokens", "characters": self.characters} | self._prefixed
         about = self._about_model()
-        text |= {"prefix": self.prefix} if self.prefix else {}
         about["text"] = text | about.get("text", {})
         normalisation = f"rows divided by max(Euclidean length, {EPSILON:g})"
-        precision = {"normalisation": normalisation, "precision": "float32"}
-        return {"image": self.preprocessing(), **about, **precision}
+        return {
+            "image": self.preprocessing(),
+            **about,
+            "normalisation": normalisation,
+            "precision": "float32",
+        }
+
+    @property
+    def _prefixed(self) -> dict[str, str]:
+        return {"prefix": self.prefix} if self.prefix else {}
 
     @property
     def prepares(self) -> bool:
@@ -277,9 +281,7 @@ class PretrainedEncoder(TrainableEncoder):
         return as_picture(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         self.model.eval()
         features = self.prepared_features(prepared).float().cpu().numpy()
         if features.shape != (len(prepared), self.width):
@@ -303,9 +305,7 @@ class PretrainedEncoder(TrainableEncoder):
                 whole = list(texts[start : start + block])
                 kept = [self._read(text) for text in whole]
                 counts = np.asarray(self._token_counts(kept))
-                if not counts.all():
-                    empty = int(np.flatnonzero(counts == 0)[0])
-                    raise CaptionError(f"text {start + empty} ({kept[empty]!r}) has no tokens")
+                _check_read(kept, counts, start)
                 shortened = np.array([len(text) for text in whole]) > (self.characters or np.inf)
                 cut += int(np.count_nonzero(shortened | (counts > self.text_limit)))
                 order = np.argsort(counts, kind="stable")
@@ -321,9 +321,13 @@ class PretrainedEncoder(TrainableEncoder):
         return rows
 
 
-class PretrainedInputs(CaptionInputs):
-    """Token ids of captions, cut to the model's limit, end to end."""
+def _check_read(texts: Sequence[str], counts: Sequence[int] | np.ndarray, first: int) -> None:
+    for place, (text, count) in enumerate(zip(texts, counts, strict=True), first):
+        if not count:
+            raise CaptionError(f"text {place} ({text!r}) has no tokens")
 
+
+class PretrainedInputs(CaptionInputs):
     wordless: ClassVar[tuple[str, str]] = (
         "another library's tokenizer knows no words",
         "leave caption_augmentation out",
@@ -371,8 +375,6 @@ class _Side(torch.nn.Module):
 
 
 class PretrainedImages(_Side):
-    """The image side: images to unit rows."""
-
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
 
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
@@ -406,8 +408,6 @@ class PretrainedImages(_Side):
 
 
 class PretrainedTexts(_Side):
-    """The caption side: token ids to unit rows."""
-
     def inputs(self, texts: Sequence[str]) -> PretrainedInputs:
         return PretrainedInputs(self._encoder, texts)
 
@@ -420,8 +420,6 @@ class PretrainedTexts(_Side):
 
 
 class PretrainedTowers:
-    """Both sides of ``encoder``'s model."""
-
     def __init__(self, encoder: PretrainedEncoder) -> None:
         images, texts = encoder.sides()
         self.image: PretrainedImages = PretrainedImages(encoder, images)

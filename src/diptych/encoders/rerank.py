@@ -108,15 +108,10 @@ def reranked(
 
 
 def _matched(
-    head: MatchingEncoder,
-    images: PairInputs,
-    rows: np.ndarray,
-    texts: PairInputs,
-    read: np.ndarray,
-    batch: int,
+    head: MatchingEncoder, images: PairInputs, rows: np.ndarray, texts: PairInputs, read: np.ndarray
 ) -> Iterator[np.ndarray]:
-    for begin in range(0, len(rows), batch):
-        mine, here = rows[begin : begin + batch], read[begin : begin + batch]
+    for begin in range(0, len(rows), _PAIRS):
+        mine, here = rows[begin : begin + _PAIRS], read[begin : begin + _PAIRS]
         low, high = int(mine[0]), int(mine[-1]) + 1  # sorted: a slice, which copies nothing
         scores = head.match_rows(
             {name: values[low:high] for name, values in images.items()},
@@ -133,12 +128,8 @@ def rerank_prepared(
     images: PairInputs,
     texts: PairInputs,
     k: int,
-    *,
-    batch: int = _PAIRS,
 ) -> Reranked:
     """Do what :func:`rerank` does with rows and inputs of the head that are in memory."""
-    if batch < 1:
-        raise UsageError(f"batch is {batch}, it must be at least 1")
     for what, rows, inputs in (("images", image_rows, images), ("texts", text_rows, texts)):
         counts = sorted({len(values) for values in inputs.values()})
         if counts != [len(rows)]:
@@ -150,7 +141,7 @@ def rerank_prepared(
     chosen: Chosen = {name: (items, scores.astype(np.float32)) for name, (items, scores) in found.items()}
     keys = pair_keys(chosen)
     rows, read = np.divmod(keys, len(text_rows))
-    scores = np.concatenate(list(_matched(encoder, images, rows, texts, read, batch)))
+    scores = np.concatenate(list(_matched(encoder, images, rows, texts, read)))
     return reranked(chosen, keys, scores, encoder.adds_contrastive, {})
 
 
@@ -187,17 +178,14 @@ def rerank(
     k: int,
     *,
     folder: Path | str | None = None,
-    pictures: int = _PICTURES,
-    batch: int = _PAIRS,
 ) -> Reranked:
     """Score the ``k`` best texts of every image and the ``k`` best images of every text with the head.
 
     Of an interrupted call with the same ``folder``, what was done is used.
     """
     head = require_matching(encoder)
-    for what, number in (("k", k), ("pictures", pictures), ("batch", batch)):
-        if number < 1:
-            raise UsageError(f"{what} is {number}, it must be at least 1")
+    if k < 1:
+        raise UsageError(f"k is {k}, it must be at least 1")
     _check_same(encoder, collection, encoded)
     found = None if folder is None else stored_candidates(folder, encoded, k)
     if found is not None:
@@ -211,8 +199,8 @@ def rerank(
         "name": encoder.describe().get("name", encoder.family),
         "k": k,
     }
-    with _workplace(folder, fingerprint(about, pictures, batch, head.adds_contrastive)) as work:
-        result = _reranked(head, collection, encoded, work, about, pictures, batch)
+    with _workplace(folder, fingerprint(about, _PICTURES, _PAIRS, head.adds_contrastive)) as work:
+        result = _reranked(head, collection, encoded, work, about)
         if folder is not None:
             result.save(folder)
     return result if folder is None else Reranked.open(folder)
@@ -271,8 +259,6 @@ def _reranked(
     encoded: EncodedCollection,
     work: Path,
     about: dict[str, Any],
-    pictures: int,
-    batch: int,
 ) -> Reranked:
     def write_candidates(name: Direction, folder: Path) -> None:
         best = similarity_of(encoded.similarity).best
@@ -303,16 +289,16 @@ def _reranked(
     scores = map_array(work / "scores.npy", mode="r+")
     begun = int(read_json(work / "done.json")) if (work / "done.json").is_file() else 0
     starts = np.searchsorted(keys, np.arange(collection.n_images + 1) * collection.n_captions)
-    left = read_ahead(collection.item, range(begun * pictures, collection.n_images))
-    shown = int(starts[min(begun * pictures, collection.n_images)])
+    left = read_ahead(collection.item, range(begun * _PICTURES, collection.n_images))
+    shown = int(starts[min(begun * _PICTURES, collection.n_images)])
     with task("re-ranking", len(keys), "pairs", shown) as bar:
-        for number, items in enumerate(batched(left, pictures), begun):
-            first = number * pictures
+        for number, items in enumerate(batched(left, _PICTURES), begun):
+            first = number * _PICTURES
             last = first + len(items) - 1
             begin, end = int(starts[first]), int(starts[last + 1])
             rows, read = np.divmod(keys[begin:end], collection.n_captions)
             try:
-                for found in _matched(head, head.image_inputs(items), rows - first, texts, read, batch):
+                for found in _matched(head, head.image_inputs(items), rows - first, texts, read):
                     scores[begin : begin + len(found)] = found
                     begin += len(found)
                     bar.advance(len(found))

@@ -117,7 +117,6 @@ class RowStore:
         return np.flatnonzero(np.fromfile(self.folder / _JOURNAL, dtype=np.uint8) == 0)
 
     def done(self) -> int:
-        """Count the rows that are recorded."""
         return self.plan.count - sum(len(self.plan.rows_of(block)) for block in self.missing().tolist())
 
     def __enter__(self) -> Self:

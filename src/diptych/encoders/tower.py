@@ -1,7 +1,4 @@
-"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe.
-
-base output → [projection] → unit length → [absolute values]
-"""
+"""Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from diptych.core.errors import UsageError
 from diptych.core.options import Options
 from diptych.data.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 from diptych.encoders.inputs import take_weights
-from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.checkpoint import Checkpoint
 
 # Of n captions, (n, t) int64 padded token ids or (n, d) float32 vectors, and (n,) int64 lengths.
 Batch: TypeAlias = tuple[Tensor, Tensor]
@@ -64,24 +61,19 @@ def make_head(
 
 
 def needs_head(config: Any) -> Any:
-    """Validate a text tower's configuration."""
     if config.batch_norm and config.head == "none":
         raise ValueError("batch_norm is of a head, and head is 'none'")
     return config
 
 
-def text_head(config: Any, features: int, width: int, hidden: int, key: str) -> nn.Module:
-    """Return the head that a text tower's configuration asks for; ``key`` sets the width of its features."""
-    if config.head == "none":
-        if features != width:
-            raise UsageError(
-                f"{key} {features} differs from the shared width {width} and there is no head",
-                f"set model.text.head = 'linear', or leave {key} out",
-            )
-        return nn.Identity()
-    return make_head(
-        features, width, hidden if config.head == "mlp" else None, 0.0, config.bias, config.batch_norm
-    )
+def text_head(config: Any, features: int, width: int, hidden: int, what: str, fix: str) -> nn.Module:
+    """Return the head that a text tower's configuration asks for; ``what`` gives its features."""
+    if config.head != "none":
+        layer = hidden if config.head == "mlp" else None
+        return make_head(features, width, layer, 0.0, config.bias, config.batch_norm)
+    if features != width:
+        raise UsageError(f"{what} {features} differs from the shared width {width} and there is no head", fix)
+    return nn.Identity()
 
 
 class ProjectionConfig(Options):
@@ -112,7 +104,7 @@ class Tower(nn.Module):
             start_uniform(first, second)
             self.projection = nn.Sequential(first, nn.ReLU(), second)
 
-    def take_published(self, weights: Weights, names: dict[str, str]) -> Self:
+    def take_published(self, weights: Checkpoint, names: dict[str, str]) -> Self:
         """Load weights, in double precision where they are; the first beginning of a name in ``names`` is replaced."""
         state: dict[str, Tensor] = {}
         for name, value in weights.state.items():
@@ -121,7 +113,7 @@ class Tower(nn.Module):
         if any(value.dtype == torch.float64 for value in state.values()):
             self.double()
         fix = "give the checkpoint as it was published, or the options that it was trained with"
-        take_weights(self, state, f"{weights.source} does not fit the published tower", fix)
+        take_weights(self, state, f"{weights.name} does not fit the published tower", fix)
         return self.eval()
 
     def finish(self, rows: Tensor) -> Tensor:

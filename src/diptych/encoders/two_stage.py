@@ -191,19 +191,10 @@ class BlipEncoder(HuggingFaceEncoder, TwoStageEncoder):
     cleaning = BLIP_CLEANING
     text_parts: ClassVar[frozenset[str]] = frozenset(("ids", "mask"))
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        image_processor: Any,
-        name: str,
-        *,
-        stage: str | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *parts: Any, stage: str | None = None, **options: Any) -> None:
         self.stage = stage
-        super().__init__(model, tokenizer, image_processor, name, **options)
-        self._encode_token = encode_token(tokenizer, self._vocabulary_size, name)
+        super().__init__(*parts, **options)
+        self._encode_token = encode_token(self.tokenizer, self._vocabulary_size, self.name)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 from torch import nn
 
 from diptych.core.errors import MismatchError, StorageError
@@ -25,10 +25,17 @@ from diptych.encoders.caption_tower import (
     TargetTower,
     TargetTowerConfig,
 )
-from diptych.encoders.dual_encoder import EncoderHeader, TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import EncoderHeader, Positions, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
-from diptych.encoders.inputs import check_texts, load_tensors, pick_device, save_tensors, weights_fingerprint
-from diptych.encoders.official.checkpoint import published_weights
+from diptych.encoders.inputs import (
+    check_texts,
+    load_tensors,
+    pick_device,
+    save_tensors,
+    take_weights,
+    weights_fingerprint,
+)
+from diptych.encoders.official.checkpoint import read_checkpoint
 from diptych.encoders.targets.contract import TargetModel, open_target_model
 from diptych.encoders.tower import ProjectionConfig, choose_kind
 
@@ -89,6 +96,7 @@ _NO_EFFECT: Any = {
     "similarity": True,
 }
 _AGAIN = "copy it again, or train it again"
+_FEATURES = 4096  # that are projected together
 
 
 class TwoTowerEncoder(TrainableEncoder):
@@ -103,10 +111,8 @@ class TwoTowerEncoder(TrainableEncoder):
         name: str = "two_tower",
         temperature: float | None = None,
     ) -> None:
-        self.model = model
-        self.source = source
-        self.name = name
-        self.temperature = temperature
+        self.model, self.source = model, source
+        self.name, self.temperature = name, temperature
         self._stored_fingerprint = ""  # of one whose image tower was not loaded
 
     @classmethod
@@ -116,11 +122,19 @@ class TwoTowerEncoder(TrainableEncoder):
         """Load both encoders of a checkpoint of VSE++ or VSRN: ``model`` is a list of image and caption encoder.
 
         Layout, source, ``vocabulary`` and ``options`` are those of the towers' ``load_published``; without a
-        vocabulary captions cannot be encoded.
+        vocabulary captions are refused. An option that both towers have is the image tower's.
         """
-        text = CaptionTower.load_published(path, vocabulary)
-        images = any(name.startswith("cnn.") for name in published_weights(path, 0).state)
-        image: Any = (ImageTower if images else RegionTower).load_published(path, **options)
+        weights = read_checkpoint(path, 0)
+        images = any(name.startswith("cnn.") for name in weights.state)
+        tower, known = (ImageTower, ImageTowerConfig) if images else (RegionTower, RegionTowerConfig)
+        of_text = (options.keys() & CaptionTowerConfig.model_fields.keys()) - known.model_fields.keys()
+        text = CaptionTower.load_published(path, vocabulary, **{key: options.pop(key) for key in of_text})
+        image: Any = tower.load_published(path, **options)
+        if image.base != text.base:
+            raise MismatchError(
+                f"{weights.name}: images have rows of width {image.base}, captions of width {text.base}",
+                "give the file of one model that holds both",
+            )
         config = ModelConfig(width=text.base, image=image.config, text=text.config)
         model = TwoTowerModel(config, text.vocabulary, load_weights=False, images=False)
         model.image, model.text = image, text
@@ -170,9 +184,7 @@ class TwoTowerEncoder(TrainableEncoder):
         return self.model.image.prepare(item, position)
 
     @torch.inference_mode()
-    def encode_prepared(
-        self, prepared: Sequence[Any], positions: Sequence[int] | Sequence[str]
-    ) -> np.ndarray:
+    def encode_prepared(self, prepared: Sequence[Any], positions: Positions) -> np.ndarray:
         self.model.eval()
         arrays = np.stack(prepared)
         layout = torch.channels_last if arrays.ndim == 4 else torch.contiguous_format
@@ -180,12 +192,12 @@ class TwoTowerEncoder(TrainableEncoder):
         return unit_rows(self.model.image(inputs).float().cpu().numpy(), "image", positions)
 
     @torch.inference_mode()
-    def project_features(self, features: np.ndarray, batch_size: int = 4096) -> np.ndarray:
+    def project_features(self, features: np.ndarray) -> np.ndarray:
         """Map (n, feature_width) cached backbone features → (n, d) float32 unit rows."""
         self.model.eval()
         blocks = []
-        for start in range(0, len(features), batch_size):
-            part = torch.from_numpy(np.array(features[start : start + batch_size], dtype=np.float32))
+        for start in range(0, len(features), _FEATURES):
+            part = torch.from_numpy(np.array(features[start : start + _FEATURES], dtype=np.float32))
             rows = self.model.image.project(part.to(self.device)).float().cpu().numpy()
             blocks.append(unit_rows(rows, "image", np.arange(start, start + len(part))))
         return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype=np.float32)
@@ -250,20 +262,17 @@ class TwoTowerEncoder(TrainableEncoder):
         """Load what ``save`` wrote; without ``images`` only what :meth:`encode_texts` needs."""
         folder = Path(folder)
         settings = EncoderHeader.open(folder).settings
-        try:
-            config = ModelConfig.model_validate(read_json(folder / "model.json"))
-            source: CaptionSource
-            if isinstance(config.text, TargetTowerConfig):
-                source = open_target_model(folder / "targets")
-            else:
-                source = Vocabulary.load(folder / "vocabulary.json")
-            model = TwoTowerModel(config, source, load_weights=False, images=images)
-            weights = load_tensors(folder / "model.safetensors", _AGAIN)
-            kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
-            model.load_state_dict(kept)
-        except (ValidationError, RuntimeError) as error:
-            reason = str(error).splitlines()[0]
-            raise StorageError(f"{folder} is corrupt or of another version: {reason}", _AGAIN) from None
+        file = folder / "model.json"
+        config = ModelConfig.read(read_json(file), str(file), StorageError, _AGAIN)
+        source: CaptionSource
+        if isinstance(config.text, TargetTowerConfig):
+            source = open_target_model(folder / "targets")
+        else:
+            source = Vocabulary.load(folder / "vocabulary.json")
+        model = TwoTowerModel(config, source, load_weights=False, images=images)
+        weights = load_tensors(folder / "model.safetensors", _AGAIN)
+        kept = weights if images else {key: weights[key] for key in model.state_dict() if key in weights}
+        take_weights(model, kept, f"{folder} is corrupt or of another version", _AGAIN)
         encoder = cls(model.eval(), source, **settings)
         encoder.to(pick_device(device))
         if not images:

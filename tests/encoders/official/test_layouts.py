@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import pickle
 import tempfile
 import zipfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from safetensors.torch import save_file
 from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
+    Checkpoint,
     find_checkpoint,
     read_checkpoint,
     retrieval_weights,
@@ -29,12 +29,12 @@ from .tiny_official import SWIN, TEXT, VIT, State, albef_state, xvlm_state
 
 @pytest.mark.parametrize(("kind", "make"), [("albef", albef_state), ("xvlm", xvlm_state)])
 def test_the_other_stage(kind: str, make: Any) -> None:
-    with pytest.raises(MismatchError, match="holds text_encoder.bert.*not a fine-tuned checkpoint") as caught:
-        retrieval_weights(make(stage="pre-training"), LAYOUTS[kind], "fine-tuned", "x.pth")
-    assert f"{kind}:pretraining:FILE" in caught.value.fix
-    with pytest.raises(MismatchError, match="not a pre-training checkpoint") as caught:
-        retrieval_weights(make(), LAYOUTS[kind], "pre-training", "x.pth")
-    assert f"{kind}:FILE" in caught.value.fix
+    for stage, other, message, fix in (
+        ("pre-training", "fine-tuned", "holds text_encoder.bert.*not a fine-tuned", "pretraining:"),
+        ("fine-tuned", "pre-training", "not a pre-training checkpoint", ""),
+    ):
+        arguments = Checkpoint(make(stage=stage), "x.pth"), LAYOUTS[kind], other
+        assert f"{kind}:{fix}FILE" in refused(MismatchError, message, retrieval_weights, *arguments).fix
 
 
 STATE = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(2)}
@@ -69,22 +69,6 @@ def test_safetensors(tmp_path: Path) -> None:
     refused(StorageError, "is not a safetensors file", read_checkpoint, tmp_path)
 
 
-class _Code:
-    def __reduce__(self) -> Any:
-        return print, ("this must not be printed",)
-
-
-def test_code_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch.save({"model": STATE, "more": _Code()}, tmp_path / "x.pth")
-    with pytest.raises(StorageError, match=r"more than tensors .* asks for print") as caught:
-        read_checkpoint(tmp_path)
-    assert 'torch.load("x.pth", map_location="cpu", weights_only=False)["model"]' in caught.value.fix
-    (tmp_path / "x.pth").write_bytes(pickle.dumps(_Code()))
-    with pytest.raises(StorageError):
-        read_checkpoint(tmp_path)
-    assert "must not" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("archive", [True, False])
 @settings(max_examples=40)
 @given(
@@ -116,8 +100,8 @@ def test_files_that_unfold_to_any_size(tmp_path: Path) -> None:
     assert packed.stat().st_size < 20_000
     refused(StorageError, "packed entries .* which PyTorch does not write", read_checkpoint, packed)
     torch.save({"a": torch.zeros(1, 1).expand(10**6, 10**6)}, tmp_path / "wide.pth")
-    with pytest.raises(StorageError, match=r"'a' of shape \(1000000, 1000000\) with fewer numbers"):
-        read_checkpoint(tmp_path / "wide.pth")
+    message = r"'a' of shape \(1000000, 1000000\) with fewer numbers"
+    refused(StorageError, message, read_checkpoint, tmp_path / "wide.pth")
     torch.save({"position_ids": torch.arange(5).expand(1, -1)}, tmp_path / "row.pth")  # as BERT's is kept
     assert read_checkpoint(tmp_path / "row.pth").state["position_ids"].shape == (1, 5)
 
@@ -140,9 +124,8 @@ def test_which_file(tmp_path: Path) -> None:
     refused(StorageError, "holds 0 checkpoints", find_checkpoint, tmp_path)
     for name in ("b.pth", "a.th"):
         torch.save(STATE, tmp_path / name)
-    with pytest.raises(StorageError, match=r"holds 2 checkpoints: a\.th, b\.pth") as caught:
-        find_checkpoint(tmp_path)
-    assert caught.value.fix == "give the file itself"
+    error = refused(StorageError, r"holds 2 checkpoints: a\.th, b\.pth", find_checkpoint, tmp_path)
+    assert error.fix == "give the file itself"
     assert find_checkpoint(tmp_path / "b.pth").name == "b.pth"
 
 
@@ -176,7 +159,7 @@ def test_another_model() -> None:
     ):
         state = dict.fromkeys(names, torch.zeros(0))
         message = f"x.pth is no checkpoint of ALBEF: it looks like {what}"
-        arguments = state, LAYOUTS["albef"], "fine-tuned", "x.pth"
+        arguments = Checkpoint(state, "x.pth"), LAYOUTS["albef"], "fine-tuned"
         assert fix in refused(MismatchError, message, retrieval_weights, *arguments).fix
 
 
@@ -188,9 +171,7 @@ def without(state: State, part: str) -> State:
 
 QKV = "vision_encoder.layers.1.blocks.1.attn.qkv.bias"
 
-
 LOST = [f"text_encoder.encoder.layer.{row}.output.dense.bias" for row in range(4)]
-
 
 FEWER = {name: value for name, value in ALBEF.items() if name not in LOST} | {
     "cls_head.weight": torch.ones(2, 2)
@@ -246,15 +227,15 @@ def test_configurations_that_do_not_fit() -> None:
         ({"vision": VIT | {"layer_norm_eps": "small"}}, UsageError, "layer_norm_eps='small'"),
         ({"text": TEXT | {"hidden_act": "jump"}}, UsageError, "hidden_act='jump'"),
         ({"vision": VIT | {"img_size": float("inf")}}, UsageError, "img_size=inf"),
-        ({"text": TEXT | {"model_type": "roberta"}}, UsageError, "a text encoder of type 'roberta'"),
+        ({"text": TEXT | {"model_type": "roberta"}}, UsageError, "a text encoder of model_type 'roberta'"),
         ({"vision": VIT | {"vision_width": 12}}, UsageError, "embed_dim=24 and vision_width=12"),
         ({"vision": [VIT]}, UsageError, "the image encoder's configuration is a list"),
         ({"image_size": "48"}, UsageError, "images of 48 × 48"),
         ({"image_size": 50}, UsageError, "50 × 50 pixels do not divide into patches of 16"),
         ({"image_size": 0}, UsageError, "0 × 0 pixels"),
-        ({"text_limit": 0}, UsageError, "texts of 0 tokens for a text encoder of 40 positions"),
-        ({"text_limit": 41}, UsageError, "texts of 41 tokens"),
-        ({"text_limit": "30"}, UsageError, "texts of '30' tokens"),
+        ({"config": {"max_tokens": 0}}, UsageError, "texts of 0 tokens for a text encoder of 40 positions"),
+        ({"config": {"max_tokens": 41}}, UsageError, "texts of 41 tokens"),
+        ({"config": {"max_tokens": "30"}}, UsageError, "texts of '30' tokens"),
         ({"stage": "tuned"}, UsageError, "stage 'tuned'"),
         ({"vision": None}, UsageError, "how many attention heads the image encoder of width 24 has"),
         ({"text": None}, UsageError, "how many attention heads the text encoder of width 32 has"),

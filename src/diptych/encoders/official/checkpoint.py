@@ -9,7 +9,7 @@ import struct
 import warnings
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -38,8 +38,33 @@ class Checkpoint:
     state: Mapping[str, Tensor]
     name: str
     folder: Path | None = None
+    prefix: str = ""  # of the names of one part; see :meth:`part`
+
+    def part(self, prefix: str) -> Checkpoint:
+        """Return the checkpoint with the names of one part, read without its ``prefix``."""
+        return replace(self, prefix=prefix)
+
+    def __contains__(self, name: str) -> bool:
+        return self.prefix + name in self.state
+
+    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
+        value = self.state.get(self.prefix + name)
+        if value is None or value.ndim != dimensions:
+            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
+            raise StorageError(f"{self.name} {what} {self.prefix}{name}", _COMPARE)
+        return tuple(value.shape)
+
+    def count(self, before: str) -> int:
+        """Count the numbers that follow ``before`` in the names."""
+        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
+        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
+        if not numbers or numbers != list(range(len(numbers))):
+            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
+            raise StorageError(f"{self.name} lacks {self.prefix}{before}{gap}.*", _COMPARE)
+        return len(numbers)
 
 
+_COMPARE = "it is corrupt, cut off or of another model: compare it with the published one"
 _PRE_TRAINING = "pretraining:"
 
 
@@ -71,7 +96,7 @@ def find_checkpoint(source: str | Path) -> Path:
 def read_checkpoint(source: str | Path | Mapping[str, Any], part: int | None = None) -> Checkpoint:
     """Read a checkpoint file, the only one of a folder, or take weights in memory; files that run code are refused.
 
-    Of a list of encoders, as VSE++ and VSRN write image and caption encoder, ``part`` is read.
+    Of a list of encoders, as VSE++ and VSRN write image and caption encoder, the one at ``part`` is read.
     """
     if isinstance(source, Mapping):
         return Checkpoint(_weights(source, "the weights given", part), "weights in memory")
@@ -93,14 +118,9 @@ def _unpickled(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         wants = _GLOBAL.search(str(error))
-        if wants is None:
-            raise StorageError(
-                f"{file} is refused: it holds what PyTorch does not read without running code, or is corrupt",
-                _AGAIN,
-            ) from error
+        asked = f"it asks for {wants[1]}, and such files can run code" if wants else "or it is corrupt"
         raise StorageError(
-            f"{file} holds more than tensors and plain values, and is refused: it asks for {wants[1]}, and "
-            "such files can run code",
+            f"{file} holds more than tensors and plain values, and is refused: {asked}",
             f"if you trust its source, write only its weights once, in an isolated environment: "
             f'torch.save(torch.load("{file.name}", map_location="cpu", weights_only=False)["model"], '
             f'"weights.pth")',
@@ -164,43 +184,6 @@ def _fault(entry: tuple[Any, Any]) -> str:
     if stored and value.numel() * value.element_size() > value.untyped_storage().nbytes():
         return f"{name!r} of shape {tuple(value.shape)} with fewer numbers than that"
     return ""
-
-
-_COMPARE = "it is corrupt, cut off or of another model: compare it with the published one"
-
-
-class Weights:
-    """The weights of one part of a checkpoint."""
-
-    def __init__(self, state: Mapping[str, Tensor], prefix: str, source: str) -> None:
-        self.state: Mapping[str, Tensor] = state
-        self.prefix: str = prefix
-        self.source: str = source
-
-    def __contains__(self, name: str) -> bool:
-        return self.prefix + name in self.state
-
-    def shape(self, name: str, dimensions: int) -> tuple[int, ...]:
-        value = self.state.get(self.prefix + name)
-        if value is None or value.ndim != dimensions:
-            what = "lacks" if value is None else f"has a {tuple(value.shape)}"
-            raise StorageError(f"{self.source} {what} {self.prefix}{name}", _COMPARE)
-        return tuple(value.shape)
-
-    def count(self, before: str) -> int:
-        """Count the numbers that follow ``before`` in the names."""
-        pattern = re.compile(re.escape(self.prefix + before) + r"(\d+)\.")
-        numbers = sorted({int(found[1]) for found in map(pattern.match, self.state) if found})
-        if not numbers or numbers != list(range(len(numbers))):
-            gap = next((row for row, number in enumerate(numbers) if row != number), 0)
-            raise StorageError(f"{self.source} lacks {self.prefix}{before}{gap}.*", _COMPARE)
-        return len(numbers)
-
-
-def published_weights(source: str | Path | Mapping[str, Any], part: int) -> Weights:
-    """Read the image (0) or caption (1) encoder of a checkpoint that holds both, or its only encoder."""
-    found = read_checkpoint(source, part)
-    return Weights(found.state, "", found.name)
 
 
 # Whether a checkpoint was fine-tuned for retrieval, or is what fine-tuning starts from.
@@ -289,22 +272,9 @@ def listed(names: list[str], most: int = 3) -> str:
     return f"{len(names)} ({', '.join(names[:most])}{', …' if len(names) > most else ''})"
 
 
-def check_names(state: Mapping[str, Tensor], expected: set[str], layout: Layout, source: str) -> None:
-    """Raise StorageError unless a checkpoint holds exactly the ``expected`` weights."""
-    missing = sorted(expected - state.keys())
-    strange = sorted(name for name in state.keys() - expected - {"temp"} if not FOLLOWING.match(name))
-    if missing or strange:
-        raise StorageError(
-            f"{source} does not hold the weights of {layout.model}: "
-            f"missing {listed(missing)}, unexpected {listed(strange)}",
-            "it is corrupt, cut off, or a checkpoint of another task: compare it with the published one",
-        )
-
-
-def retrieval_weights(
-    state: Mapping[str, Tensor], layout: Layout, stage: Stage, source: str
-) -> dict[str, Tensor]:
+def retrieval_weights(checkpoint: Checkpoint, layout: Layout, stage: Stage) -> Checkpoint:
     """Return the weights that retrieval uses and what follows from them, by the names of a fine-tuned checkpoint."""
+    state, source = checkpoint.state, checkpoint.name
     found = looks_like(state)
     if found != layout.family:
         what, fix = advice(found)
@@ -332,4 +302,4 @@ def retrieval_weights(
             for name, value in kept.items()
             if not _PRE_TRAINING_HEADS.match(name)
         }
-    return kept
+    return replace(checkpoint, state=kept)

@@ -22,32 +22,32 @@ from diptych.core.files import write_json
 from diptych.core.reading import read_json
 from diptych.encoders.dual_encoder import CONFIG_FILE, unit_rows
 from diptych.encoders.hub import saved_settings, tokenizer_content
-from diptych.encoders.inputs import check_texts, load_tensors, save_tensors
+from diptych.encoders.inputs import check_texts, load_fitting, save_tensors
 from diptych.encoders.official.checkpoint import (
     LAYOUTS,
+    Checkpoint,
     Stage,
-    Weights,
     read_checkpoint,
     retrieval_weights,
     split_stage,
 )
 from diptych.encoders.official.inputs import (
+    MEAN,
+    STD,
+    Configuration,
     Given,
-    Squashed,
     agreed,
     configured,
     find_tokenizer,
-    given_heads,
-    not_cut_off,
+    squashed,
 )
 from diptych.encoders.official.model import (
-    PRE_TRAINED_SIZE,
-    PUBLISHED_TEXT_WIDTH,
     MatchingConfig,
     MatchingModel,
     built,
     filled,
     model_config_of,
+    text_config,
 )
 from diptych.encoders.official.vision import position_table, vit_config
 from diptych.encoders.rerank import PairInputs
@@ -70,19 +70,12 @@ class OfficialEncoder(TwoStageEncoder):
     published_limit: ClassVar[int]  # tokens that the published evaluation cuts a text to
 
     def __init__(
-        self,
-        model: MatchingModel,
-        config: MatchingConfig,
-        name: str,
-        *,
-        tokenizer: Any = None,
-        folder: Path | None = None,
-        **options: Any,
+        self, model: MatchingModel, config: MatchingConfig, name: str, *words: Any, **options: Any
     ) -> None:
         super().__init__(model, name, config.text_limit, **options)
         self.config = config
-        self._pixels = Squashed(config.vision.image_size)
-        self._tokenizer, self._folder = tokenizer, folder
+        self._pixels = squashed(config.vision.image_size)
+        self._words = words  # the tokenizer that was given, and the checkpoint's folder
 
     @classmethod
     def load_published(
@@ -95,8 +88,6 @@ class OfficialEncoder(TwoStageEncoder):
         image_size: int | None = None,
         stage: Stage = "fine-tuned",
         tokenizer: Any = None,
-        text_limit: int | None = None,
-        name: str | None = None,
         device: str | None = None,
     ) -> Self:
         """Load a checkpoint of the published code: a file, a folder with one, or its weights by name.
@@ -116,31 +107,20 @@ class OfficialEncoder(TwoStageEncoder):
                 f"images of {image_size} × {image_size} pixels", "give a whole number, 1 or more"
             )
         declared = configured(found, config, vision, text)
-        state = retrieval_weights(found.state, layout, stage, found.name)
-        fields = model_config_of(
-            state,
-            layout,
-            found.name,
-            vision=declared.vision,
-            text=declared.text,
-            image_size=image_size,
-            default_size=PRE_TRAINED_SIZE if stage == "pre-training" else None,
-        )
+        weights = retrieval_weights(found, layout, stage)
+        fields = model_config_of(weights, layout, declared, image_size, stage)
         positions = fields["text"].positions
-        limit = text_limit if text_limit is not None else declared.text_limit
-        if limit is None:
-            limit = min(cls.published_limit, positions)
-        elif not isinstance(limit, int) or not 2 < limit <= positions:
+        limit = min(cls.published_limit, positions) if declared.text_limit is None else declared.text_limit
+        if not isinstance(limit, int) or not 2 < limit <= positions:
             raise UsageError(
                 f"texts of {limit!r} tokens for a text encoder of {positions} positions",
                 f"choose 3 to {positions}",
             )
         sizes = MatchingConfig(**fields, stage=stage, checkpoint=found.name, text_limit=limit)
         agreed({} if declared.width is None else {"width": declared.width}, sizes, "rows' (embed_dim)")
-        model = built(sizes, lambda model: model.weights_of(state, layout, found.name))
-        return cls(model, sizes, name or found.name, tokenizer=tokenizer, folder=found.folder, device=device)
-
-    from_checkpoint = load_published
+        model = built(sizes)
+        model.load_state_dict(model.weights_of(weights, layout))
+        return cls(model, sizes, found.name, tokenizer, found.folder, device=device)
 
     @classmethod
     def open(cls, source: str, *, device: str | None = None) -> Self:
@@ -163,20 +143,15 @@ class OfficialEncoder(TwoStageEncoder):
                 f"load it with {family}:FOLDER" if family else _AGAIN,
             )
         config = MatchingConfig.read(content, str(folder / _CONFIG), StorageError, _AGAIN)
-        weights = load_tensors(folder / _WEIGHTS, _AGAIN)
-        try:
-            model = built(config, lambda model: weights)
-        except RuntimeError as error:
-            reason = str(error).strip().splitlines()[-1].strip()
-            raise StorageError(f"{folder} does not fit its config.json: {reason}", _AGAIN) from error
-        settings = {"name": folder.resolve().name} | saved_settings(folder)
-        return cls(model, config, folder=folder, device=device, **settings)
+        model = built(config)
+        load_fitting(model, folder / _WEIGHTS, "its config.json", _AGAIN)
+        settings = saved_settings(folder)
+        return cls(model, config, settings.pop("name"), None, folder, device=device, **settings)
 
     @cached_property
     def tokenizer(self) -> Any:
-        if self._tokenizer is None or isinstance(self._tokenizer, str | Path):
-            return find_tokenizer(self._tokenizer, self._folder)
-        return self._tokenizer
+        given, folder = self._words
+        return find_tokenizer(given, folder) if given is None or isinstance(given, str | Path) else given
 
     @property
     def width(self) -> int:
@@ -280,7 +255,8 @@ class OfficialEncoder(TwoStageEncoder):
         return {} if kept is None else {"temperature": kept}
 
     def preprocessing(self) -> dict[str, Any]:
-        return dict(self._pixels.describe())
+        size, mean, std = self.config.vision.image_size, list(MEAN), list(STD)
+        return {"processor": "squash", "size": size, "interpolation": "bicubic", "mean": mean, "std": std}
 
     def _content(self) -> list[Any]:
         sizes = [self.config.vision.model_dump(), self.config.text.model_dump(), self.config.head]
@@ -344,20 +320,21 @@ def _published_name(name: str) -> str:
 
 
 def blip_state_from_official(
-    state: Mapping[str, Tensor],
-    *,
-    vision: Mapping[str, Any] | None = None,
-    text: Mapping[str, Any] | None = None,
-    stage: Stage = "fine-tuned",
-    source: str = "the checkpoint",
+    checkpoint: Checkpoint, declared: Configuration, stage: Stage = "fine-tuned"
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return a checkpoint of BLIP's authors as configuration and weights of ``BlipForImageTextRetrieval``."""
-    kept = retrieval_weights(state, LAYOUTS["blip"], stage, source)
-    default = PRE_TRAINED_SIZE if stage == "pre-training" else None
-    seen, _ = vit_config(Weights(kept, "visual_encoder.", source), vision, None, default)
+    kept = retrieval_weights(checkpoint, LAYOUTS["blip"], stage)
+    seen, _ = vit_config(kept.part("visual_encoder."), declared.vision, None, stage)
+    read = text_config(kept.part("text_encoder."), declared.text, fusion=False)
     config = {
-        "image_text_hidden_size": Weights(kept, "", source).shape("vision_proj.weight", 2)[0],
-        "text_config": _text_config(Weights(kept, "text_encoder.", source), text),
+        "image_text_hidden_size": kept.shape("vision_proj.weight", 2)[0],
+        "text_config": {
+            "vocab_size": read.vocabulary,
+            "encoder_hidden_size": read.image_width,
+            "max_position_embeddings": read.positions,
+            "is_decoder": True,
+            **read.layers(read.depth),
+        },
         "vision_config": {
             "image_size": seen.image_size,
             "patch_size": seen.patch_size,
@@ -377,29 +354,7 @@ def blip_state_from_official(
     def fitted(name: str, value: Tensor) -> Tensor:
         return position_table(value, side) if name == "pos_embed" else value
 
-    return config, filled(expected, names, kept, LAYOUTS["blip"], source, fitted)
-
-
-def _text_config(weights: Weights, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
-    declared = dict(given or {})
-    depth = weights.count("encoder.layer.")
-    if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(declared, "num_hidden_layers", depth, 12, "text encoder", weights.source)
-    return {
-        "vocab_size": vocabulary,
-        "hidden_size": width,
-        "encoder_hidden_size": weights.shape("encoder.layer.0.crossattention.self.key.weight", 2)[1],
-        "intermediate_size": weights.shape("encoder.layer.0.intermediate.dense.weight", 2)[0],
-        "num_hidden_layers": depth,
-        "num_attention_heads": given_heads(
-            {"heads": declared.get("num_attention_heads")}, width, "text encoder"
-        ),
-        "max_position_embeddings": weights.shape("embeddings.position_embeddings.weight", 2)[0],
-        "layer_norm_eps": declared.get("layer_norm_eps", 1e-12),
-        "hidden_act": declared.get("hidden_act", "gelu"),
-        "is_decoder": True,
-    }
+    return config, filled(expected, names, kept, LAYOUTS["blip"], fitted)
 
 
 def open_official_blip(
@@ -408,17 +363,13 @@ def open_official_blip(
     """Load ``FILE``, a folder with one, or, on purpose, ``pretraining:FILE``: every number then says so."""
     stage, path = split_stage(source)
     found = read_checkpoint(path)
-    declared = configured(found)
-    sizes, weights = blip_state_from_official(
-        found.state, vision=declared.vision, text=declared.text, stage=stage, source=found.name
-    )
+    sizes, weights = blip_state_from_official(found, configured(found), stage)
     words = tokenizer or find_tokenizer(None, found.folder)
     with torch.random.fork_rng(devices=[]):
         model = transformers.BlipForImageTextRetrieval(transformers.BlipConfig(**sizes))
     model.load_state_dict(weights, strict=True)
     size = sizes["vision_config"]["image_size"]
-    squashed = Squashed(size)
     processor = transformers.BlipImageProcessorPil(
-        size={"height": size, "width": size}, image_mean=list(squashed.mean), image_std=list(squashed.std)
+        size={"height": size, "width": size}, image_mean=list(MEAN), image_std=list(STD)
     )
     return BlipEncoder(model, words, processor, found.name, device=device, stage=stage)

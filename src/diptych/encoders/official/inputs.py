@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import torch
-from PIL.Image import Image, Resampling
 from torch import Tensor
+from torchvision import transforms
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import MismatchError, StorageError, UsageError
+from diptych.core.options import Options
 from diptych.core.reading import read_json
-from diptych.data.images import Overlay, pasted
-from diptych.encoders.hub import loading, quiet
-from diptych.encoders.inputs import ByteTable
+from diptych.encoders.hub import check_complete, load_part
 from diptych.encoders.official.checkpoint import Checkpoint
+from diptych.encoders.preprocessing import ComposedPixels
 
 # A configuration: its content, or a JSON file with it.
 Given: TypeAlias = Mapping[str, Any] | str | Path | None
@@ -96,32 +94,14 @@ TOKENIZER = "bert-base-uncased"  # of all published ALBEF and X-VLM checkpoints
 _FILES = ("tokenizer.json", "vocab.txt")
 
 
-@dataclass(frozen=True)
-class Squashed:
-    """From an image to (3, size, size) float32; the numbers are those of torchvision's transforms."""
+MEAN, STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
-    size: int  # side of the square, in pixels; the image's own shape is lost
-    mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
-    std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
 
-    def __call__(self, picture: Image, overlay: Overlay | None = None) -> np.ndarray:
-        pixels = np.asarray(picture.resize((self.size, self.size), Resampling.BICUBIC))
-        return self._numbers(pixels if overlay is None else pasted(pixels, overlay))
-
-    @cached_property
-    def _numbers(self) -> ByteTable:
-        byte = np.arange(256, dtype=np.float32) / np.float32(255)
-        mean, std = (np.asarray(value, dtype=np.float32)[:, None] for value in (self.mean, self.std))
-        return ByteTable((byte - mean) / std)
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "processor": "squash",
-            "size": self.size,
-            "interpolation": "bicubic",
-            "mean": list(self.mean),
-            "std": list(self.std),
-        }
+def squashed(size: int) -> ComposedPixels:
+    """Return the published preprocessing: images become squares of ``size`` pixels, their own shape is lost."""
+    resize = transforms.Resize((size, size), transforms.InterpolationMode.BICUBIC)
+    steps = [resize, transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
+    return ComposedPixels(transforms.Compose(steps))
 
 
 def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
@@ -133,20 +113,15 @@ def find_tokenizer(given: str | Path | None, nearby: Path | None) -> Any:
         folder = Path(given).expanduser()
     elif given is None and nearby is not None and any((nearby / name).is_file() for name in _FILES):
         folder = nearby
-    where = str(folder or given or TOKENIZER)
     fix = f"give a folder with {' or '.join(_FILES)}"
     if folder is None:
         fix = (
             f"run `hf download {TOKENIZER} vocab.txt tokenizer_config.json --local-dir FOLDER` where there "
             "is network, and put the files next to the checkpoint, or give tokenizer=FOLDER"
         )
-    with loading(f"the tokenizer {where}", folder, fix), quiet(bars=False):
-        tokenizer = transformers.BertTokenizer.from_pretrained(
-            where, local_files_only=folder is not None, trust_remote_code=False
-        )
-        if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
-            # What transformers makes of files that it does not find, without a word.
-            raise ValueError(f"a vocabulary of {tokenizer.vocab_size} special tokens")
+    where = folder or given or TOKENIZER
+    tokenizer = load_part(transformers.BertTokenizer, where, fix)
+    check_complete(f"the folder {where}", (), tokenizer)
     return tokenizer
 
 
@@ -173,12 +148,20 @@ def usable(value: Tensor, name: str, source: str) -> Tensor:
     return value
 
 
-def canonical(
-    given: Mapping[str, Any] | None, aliases: Mapping[str, Iterable[str]], what: str
-) -> dict[str, Any]:
-    """Return what a configuration says of ``aliases``, under their first names, without what is None."""
+def canonical(given: Mapping[str, Any] | None, kind: type[Options], what: str, *more: str) -> dict[str, Any]:
+    """Return what a configuration says of the fields of ``kind``, by their first names, without what is None.
+
+    Other names of a field stand in its annotation; ``more`` are names of no field, each with ``=`` before the other.
+    """
+    named = {
+        name: [one for one in field.metadata if isinstance(one, str)]
+        for name, field in kind.model_fields.items()
+    }
+    for one in more:
+        name, *others = one.split("=")
+        named[name] = others
     found: dict[str, Any] = {}
-    for name, keys in aliases.items():
+    for name, keys in named.items():
         declared = {key: value for key in (name, *keys) if (value := (given or {}).get(key)) is not None}
         values = list(declared.values())
         if any(value != values[0] for value in values):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 import transformers
@@ -19,41 +19,34 @@ from transformers.models.blip.modeling_blip_text import BlipTextEncoder
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.checkpoint import Layout, Stage, Weights, check_names
-from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off, usable
+from diptych.encoders.official.checkpoint import FOLLOWING, Checkpoint, Layout, Stage, listed
+from diptych.encoders.official.inputs import (
+    Configuration,
+    agreed,
+    canonical,
+    given_heads,
+    not_cut_off,
+    usable,
+)
 from diptych.encoders.official.vision import ImageEncoder, SwinConfig, VitConfig, swin_config, vit_config
 
-_ALIASES = {
-    "vocabulary": ("vocab_size",),
-    "width": ("hidden_size",),
-    "depth": ("num_hidden_layers",),
-    "fusion_layer": (),
-    "heads": ("num_attention_heads",),
-    "feed_forward": ("intermediate_size",),
-    "positions": ("max_position_embeddings",),
-    "types": ("type_vocab_size",),
-    "layer_norm_eps": (),
-    "activation": ("hidden_act",),
-    "position_kind": ("position_embedding_type",),
-    "kind": ("model_type",),
-}
 PUBLISHED_TEXT_WIDTH = 768
 
 
 class TextConfig(Options):
     """The sizes of the text encoder; ``fusion_layer`` is the first layer that reads the image."""
 
-    vocabulary: int
-    positions: int
-    types: int
-    width: int
-    depth: int
-    heads: int
-    feed_forward: int
+    vocabulary: Annotated[int, "vocab_size"]
+    positions: Annotated[int, "max_position_embeddings"]
+    types: Annotated[int, "type_vocab_size"]
+    width: Annotated[int, "hidden_size"]
+    depth: Annotated[int, "num_hidden_layers"]
+    heads: Annotated[int, "num_attention_heads"]
+    feed_forward: Annotated[int, "intermediate_size"]
     fusion_layer: int
     image_width: int
     layer_norm_eps: float = 1e-12
-    activation: str = "gelu"
+    activation: Annotated[str, "hidden_act"] = "gelu"
 
     def layers(self, depth: int) -> dict[str, Any]:
         """Return the options of ``depth`` layers of transformers."""
@@ -67,29 +60,31 @@ class TextConfig(Options):
         }
 
 
-def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig:
-    declared = canonical(given, _ALIASES, "text encoder's configuration")
-    if declared.get("kind", "bert") != "bert":
-        raise UsageError(f"a text encoder of type {declared['kind']!r}", "only BERT is known")
-    kind = declared.get("position_kind", "absolute")
-    if kind != "absolute":
-        raise UsageError(f"position embeddings {kind!r} in the text encoder", "absolute ones are known")
+def text_config(weights: Checkpoint, given: Mapping[str, Any] | None, *, fusion: bool = True) -> TextConfig:
+    """Return the sizes of the text encoder; without ``fusion`` that of BLIP, of which every layer reads the image."""
+    declared = canonical(
+        given, TextConfig, "text encoder's configuration", "model_type", "position_embedding_type"
+    )
+    for key, known in (("model_type", "bert"), ("position_embedding_type", "absolute")):
+        if declared.get(key, known) != known:
+            raise UsageError(f"a text encoder of {key} {declared[key]!r}", f"only {known} is known")
     vocabulary, width = weights.shape("embeddings.word_embeddings.weight", 2)
     depth = weights.count("encoder.layer.")
     crossed = [f"encoder.layer.{layer}.crossattention.self.key.weight" in weights for layer in range(depth)]
     first = crossed.index(True) if True in crossed else depth
-    if not 0 < first < depth or not all(crossed[first:]):
+    if fusion and (not 0 < first < depth or not all(crossed[first:])):
         where = [layer for layer, has in enumerate(crossed) if has]
         raise StorageError(
-            f"{weights.source}: of {depth} layers of the text encoder, {where or 'none'} have cross-attention",
+            f"{weights.name}: of {depth} layers of the text encoder, {where or 'none'} have cross-attention",
             "they are the last ones in ALBEF and X-VLM: the file is cut off, or of another model",
         )
     if width == PUBLISHED_TEXT_WIDTH:
-        not_cut_off(declared, "depth", (depth, depth - first), (12, 6), "text encoder", weights.source)
+        published = (12, 6 if fusion else 12)
+        not_cut_off(declared, "depth", (depth, depth - first), published, "text encoder", weights.name)
     config = TextConfig(
         vocabulary=vocabulary,
         positions=weights.shape("embeddings.position_embeddings.weight", 2)[0],
-        types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0],
+        types=weights.shape("embeddings.token_type_embeddings.weight", 2)[0] if fusion else 0,
         width=width,
         depth=depth,
         heads=given_heads(declared, width, "text encoder"),
@@ -98,7 +93,7 @@ def text_config(weights: Weights, given: Mapping[str, Any] | None) -> TextConfig
         image_width=weights.shape(f"encoder.layer.{first}.crossattention.self.key.weight", 2)[1],
         **{name: declared[name] for name in ("layer_norm_eps", "activation") if name in declared},
     )
-    agreed(declared, config, "text encoder's")
+    agreed(declared, config, "text encoder's", *([] if fusion else ["types", "fusion_layer"]))
     return config
 
 
@@ -157,41 +152,29 @@ class MatchingModel(nn.Module):
             return f"text_encoder.encoder.layer.{int(layer) + self._fusion_layer}.{rest}"
         return f"text_encoder.{rest}" if part == "text" else name
 
-    def weights_of(self, state: Mapping[str, Tensor], layout: Layout, source: str) -> dict[str, Tensor]:
+    def weights_of(self, checkpoint: Checkpoint, layout: Layout) -> dict[str, Tensor]:
         """Return its weights out of a checkpoint, tables of positions interpolated."""
         expected = self.state_dict()
         names = {name: self.official_name(name, layout) for name in expected}
-        return filled(expected, names, state, layout, source, self.image.fitted)
+        return filled(expected, names, checkpoint, layout, self.image.fitted)
 
 
 def model_config_of(
-    state: Mapping[str, Tensor],
-    layout: Layout,
-    source: str,
-    *,
-    vision: Mapping[str, Any] | None,
-    text: Mapping[str, Any] | None,
-    image_size: int | None,
-    default_size: int | None,
+    checkpoint: Checkpoint, layout: Layout, declared: Configuration, image_size: int | None, stage: Stage
 ) -> dict[str, Any]:
-    """Return the sizes of the model whose retrieval weights ``state`` are: fields of :class:`MatchingConfig`."""
-    everything, images = Weights(state, "", source), Weights(state, layout.vision, source)
-    seen: VitConfig | SwinConfig
-    if layout.family == "albef":
-        seen, trained = vit_config(images, vision, image_size, default_size)
-    else:
-        seen, trained = swin_config(images, vision, image_size, default_size)
-    read = text_config(Weights(state, "text_encoder.", source), text)
+    """Return the sizes of the model whose retrieval weights these are: fields of :class:`MatchingConfig`."""
+    source, images = checkpoint.name, checkpoint.part(layout.vision)
+    config_of: Any = vit_config if layout.family == "albef" else swin_config
+    seen, trained = config_of(images, declared.vision, image_size, stage)
+    read = text_config(checkpoint.part("text_encoder."), declared.text)
     if seen.last_width != read.image_width:
         raise StorageError(
             f"{source}: the image encoder's tokens are {seen.last_width} wide, cross-attention reads "
             f"{read.image_width}",
             "its two halves are of different models: give the checkpoint as it was published",
         )
-    linear = "itm_head.weight" in everything
-    temperature = state.get("temp")
-    if temperature is not None and temperature.is_meta:
-        temperature = None
+    linear = "itm_head.weight" in checkpoint
+    temperature = checkpoint.state.get("temp")
     if temperature is not None and not (temperature.numel() == 1 and 0 < float(temperature) < math.inf):
         raise StorageError(
             f"{source} has the temperature {temperature.tolist()}", "it is corrupt, or diverged"
@@ -199,9 +182,9 @@ def model_config_of(
     return {
         "vision": seen,
         "text": read,
-        "width": everything.shape("vision_proj.weight", 2)[0],
+        "width": checkpoint.shape("vision_proj.weight", 2)[0],
         "head": "linear" if linear else "mlp",
-        "head_width": 0 if linear else everything.shape("itm_head.0.weight", 2)[0],
+        "head_width": 0 if linear else checkpoint.shape("itm_head.0.weight", 2)[0],
         "temperature": None if temperature is None else float(temperature),
         "trained_size": trained,
     }
@@ -210,13 +193,20 @@ def model_config_of(
 def filled(
     expected: Mapping[str, Tensor],
     names: Mapping[str, str],
-    state: Mapping[str, Tensor],
+    checkpoint: Checkpoint,
     layout: Layout,
-    source: str,
     fitted: Callable[[str, Tensor], Tensor],
 ) -> dict[str, Tensor]:
     """Return the ``expected`` weights out of a checkpoint, each by its published name, none missing, none left over."""
-    check_names(state, set(names.values()), layout, source)
+    state, source, wanted = checkpoint.state, checkpoint.name, set(names.values())
+    missing = sorted(wanted - state.keys())
+    strange = sorted(name for name in state.keys() - wanted - {"temp"} if not FOLLOWING.match(name))
+    if missing or strange:
+        raise StorageError(
+            f"{source} does not hold the weights of {layout.model}: "
+            f"missing {listed(missing)}, unexpected {listed(strange)}",
+            "it is corrupt, cut off, or a checkpoint of another task: compare it with the published one",
+        )
     found: dict[str, Tensor] = {}
     for name, theirs in names.items():
         found[name] = fitted(theirs.removeprefix(layout.vision), usable(state[theirs], theirs, source))
@@ -229,12 +219,7 @@ def filled(
     return found
 
 
-PRE_TRAINED_SIZE = 384  # of images for weights of pre-training: that of the published retrieval recipes
-
-
-def built(config: MatchingConfig, weights: Callable[[MatchingModel], Mapping[str, Tensor]]) -> MatchingModel:
-    """Return the model with its weights; the global random state stays as it is."""
+def built(config: MatchingConfig) -> MatchingModel:
+    """Return the model with random weights; the global random state stays as it is."""
     with torch.random.fork_rng(devices=[]):
-        model = MatchingModel(config).eval()
-    model.load_state_dict(weights(model), strict=True)
-    return model
+        return MatchingModel(config).eval()

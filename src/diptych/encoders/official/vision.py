@@ -9,31 +9,27 @@ import math
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from scipy.interpolate import RectBivariateSpline
+from timm.layers import resample_abs_pos_embed
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
 from transformers.activations import ACT2FN
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.options import Options
-from diptych.encoders.official.checkpoint import Weights
+from diptych.encoders.official.checkpoint import Checkpoint, Stage
 from diptych.encoders.official.inputs import agreed, canonical, given_heads, not_cut_off
 
 
 def position_table(table: Tensor, side: int) -> Tensor:
     """Return ViT's position rows for ``side`` × ``side`` patches: all but the first are resized, bicubic (ALBEF)."""
-    old = _square(table.shape[1] - 1, "position table", table)
-    if old == side:
-        return table
-    grid = table[:, 1:].reshape(1, old, old, -1).permute(0, 3, 1, 2)
-    grid = interpolate(grid.float(), size=(side, side), mode="bicubic", align_corners=False)
-    return torch.cat([table[:, :1].float(), grid.permute(0, 2, 3, 1).flatten(1, 2)], dim=1)
+    resized: Tensor = resample_abs_pos_embed(table, [side, side], antialias=False)
+    return resized
 
 
 def relative_bias_table(table: Tensor, window: int) -> Tensor:
@@ -41,14 +37,13 @@ def relative_bias_table(table: Tensor, window: int) -> Tensor:
 
     A cubic spline through the old ones, at geometric distances, is read at whole distances (X-VLM, from BEiT).
     """
-    old = _square(len(table), "table of relative position biases", table)
-    new = 2 * window - 1
+    old, new = math.isqrt(len(table)), 2 * window - 1
     if old == new:
         return table
-    if old < 3:
+    if old * old != len(table) or old < 3:
         raise StorageError(
-            f"a table of relative position biases of {len(table)} row holds no distances to interpolate",
-            f"load it at the size of its own, instead of windows of {window}",
+            f"relative position biases of shape {tuple(table.shape)} cannot be interpolated to windows of {window}",
+            "load it at the size of its own; of another shape than 9, 25, 49 … rows it is corrupt",
         )
     at, new_places = _distances(old // 2, new // 2), np.arange(-(new // 2), new // 2 + 1, dtype=np.float64)
     order = min(3, old - 1)  # of small tables, a spline of lower order
@@ -70,52 +65,28 @@ def _distances(old: int, new: int) -> np.ndarray:
     return np.concatenate([-steps[::-1], [0.0], steps])
 
 
-def _square(count: int, what: str, table: Tensor) -> int:
-    side = math.isqrt(max(count, 0))
-    if side * side != count or not side:
-        raise StorageError(
-            f"a {what} of shape {tuple(table.shape)} is of no square image",
-            "the checkpoint is corrupt or of another model",
-        )
-    return side
-
-
-_COMMON = {
-    "image_size": ("image_res", "img_size"),
-    "patch_size": (),
-    "heads": ("num_heads", "num_attention_heads"),
-    "mlp_ratio": (),
-    "bias": ("qkv_bias",),
-    "layer_norm_eps": (),
-    "activation": ("hidden_act",),
-}
-_VIT = _COMMON | {
-    "width": ("embed_dim", "hidden_size", "vision_width"),
-    "depth": ("num_hidden_layers",),
-    "feed_forward": ("intermediate_size",),
-}
-_SWIN = _COMMON | {
-    "width": ("embed_dim",),
-    "last_width": ("vision_width", "hidden_size"),
-    "depths": (),
-    "window": ("window_size",),
-}
 _TABLE = "attn.relative_position_bias_table"
+_DEFAULT_SIZES = {
+    "pre-training": 384
+}  # of images, unless another is given: as the published retrieval recipes
 _PUBLISHED_WIDTHS = {"vit": 768, "swin": 128}
 
 
-class VitConfig(Options):
+class _ImageConfig(Options):
+    image_size: Annotated[int, "image_res", "img_size"]
+    patch_size: int
+    bias: Annotated[bool, "qkv_bias"] = True
+    activation: Annotated[str, "hidden_act"] = "gelu"
+
+
+class VitConfig(_ImageConfig):
     """The sizes of a ViT; no shape determines epsilon and activation."""
 
-    image_size: int
-    patch_size: int
-    width: int
-    depth: int
-    heads: int
-    feed_forward: int
-    bias: bool = True
+    width: Annotated[int, "embed_dim", "hidden_size", "vision_width"]
+    depth: Annotated[int, "num_hidden_layers"]
+    heads: Annotated[int, "num_heads", "num_attention_heads"]
+    feed_forward: Annotated[int, "intermediate_size"]
     layer_norm_eps: float = 1e-6
-    activation: str = "gelu"
 
     @property
     def last_width(self) -> int:
@@ -123,20 +94,20 @@ class VitConfig(Options):
 
 
 def vit_config(
-    weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
+    weights: Checkpoint, given: Mapping[str, Any] | None, image_size: int | None, stage: Stage
 ) -> tuple[VitConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained."""
-    declared = canonical(given, _VIT, "image encoder's configuration")
+    declared = canonical(given, VitConfig, "image encoder's configuration", "mlp_ratio")
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     rows = weights.shape("pos_embed", 3)[1] - 1
     side = math.isqrt(max(rows, 0))
     if side * side != rows:
         raise StorageError(
-            f"{weights.source} has {rows} positions, which is no square", "its pos_embed is of another model"
+            f"{weights.name} has {rows} positions, which is no square", "its pos_embed is of another model"
         )
     if "mlp_ratio" in declared:
         declared["feed_forward"] = int(width * declared.pop("mlp_ratio"))
-    size = image_size or declared.get("image_size") or default or side * patch
+    size = image_size or declared.get("image_size") or _DEFAULT_SIZES.get(stage) or side * patch
     if size % patch:
         raise UsageError(
             f"images of {size} × {size} pixels do not divide into patches of {patch} × {patch}",
@@ -144,7 +115,7 @@ def vit_config(
         )
     depth = weights.count("blocks.")
     if width == _PUBLISHED_WIDTHS["vit"]:
-        not_cut_off(declared, "depth", depth, 12, "image encoder", weights.source)
+        not_cut_off(declared, "depth", depth, 12, "image encoder", weights.name)
     config = VitConfig(
         image_size=size,
         patch_size=patch,
@@ -159,19 +130,15 @@ def vit_config(
     return config, side * patch
 
 
-class SwinConfig(Options):
+class SwinConfig(_ImageConfig):
     """The sizes of a Swin Transformer; a stage that is smaller than the window has one window."""
 
-    image_size: int
-    patch_size: int
-    width: int
+    width: Annotated[int, "embed_dim"]
     depths: tuple[int, ...]
-    heads: tuple[int, ...]
-    window: int
+    heads: Annotated[tuple[int, ...], "num_heads", "num_attention_heads"]
+    window: Annotated[int, "window_size"]
     mlp_ratio: float = 4.0
-    bias: bool = True
     layer_norm_eps: float = 1e-5
-    activation: str = "gelu"
 
     @property
     def last_width(self) -> int:
@@ -192,24 +159,26 @@ class SwinConfig(Options):
 
 
 def swin_config(
-    weights: Weights, given: Mapping[str, Any] | None, image_size: int | None, default: int | None
+    weights: Checkpoint, given: Mapping[str, Any] | None, image_size: int | None, stage: Stage
 ) -> tuple[SwinConfig, int]:
     """Return the sizes that the weights and ``given`` say, and for which images the weights were trained.
 
     The window grows with the images, as X-VLM's does, unless ``given`` says another.
     """
-    declared = canonical(given, _SWIN, "image encoder's configuration")
+    declared = canonical(
+        given, SwinConfig, "image encoder's configuration", "last_width=vision_width=hidden_size"
+    )
     width, _, patch, _ = weights.shape("patch_embed.proj.weight", 4)
     stages = range(weights.count("layers."))
     depths = tuple(weights.count(f"layers.{stage}.blocks.") for stage in stages)
     if width == _PUBLISHED_WIDTHS["swin"]:
-        not_cut_off(declared, "depths", depths, (2, 2, 18, 2), "image encoder", weights.source)
+        not_cut_off(declared, "depths", depths, (2, 2, 18, 2), "image encoder", weights.name)
     tables = [weights.shape(f"layers.{stage}.blocks.0.{_TABLE}", 2) for stage in stages]
     trained_window = max((math.isqrt(rows) + 1) // 2 for rows, _ in tables)
     trained = _trained_size(weights, patch, trained_window, depths)
     if declared.get("patch_size") == patch * 2 ** (len(depths) - 1):
         del declared["patch_size"]  # what X-VLM's recipes call so: pixels of one token of the output
-    size = image_size or declared.get("image_size") or default or trained
+    size = image_size or declared.get("image_size") or _DEFAULT_SIZES.get(stage) or trained
     window = declared.get("window")
     if window is None:
         window = _scaled(trained_window, size, trained)
@@ -232,7 +201,7 @@ def swin_config(
     return config, trained
 
 
-def _trained_size(weights: Weights, patch: int, window: int, depths: tuple[int, ...]) -> int:
+def _trained_size(weights: Checkpoint, patch: int, window: int, depths: tuple[int, ...]) -> int:
     """Return for which images a checkpoint was made: by its shift masks, else by its window filling the last stage."""
     blocks = [(stage, block) for stage, depth in enumerate(depths) for block in range(depth)]
     for stage, block in blocks:

@@ -47,8 +47,6 @@ BATCH_SIZE = 64  # on a CPU core larger batches were slower
 
 
 class TargetModel(ABC):
-    """Captions to latent targets."""
-
     kind: ClassVar[str]
     source: str  # the model, for a run's records
 
@@ -134,7 +132,7 @@ def open_target_model(folder: Path | str) -> TargetModel:
 
 
 def stored_rows(
-    model: TargetModel, texts: Sequence[str], root: Path | str, unit: str, batch_size: int = BATCH_SIZE
+    model: TargetModel, texts: Sequence[str], root: Path | str, unit: str
 ) -> tuple[np.ndarray, bool]:
     """Return (n, width) float32 unit rows, memory-mapped, zeros for a blank text; and whether all were stored."""
     if not len(texts):
@@ -144,18 +142,16 @@ def stored_rows(
         blank = np.array([not texts[place].strip() for place in places], dtype=bool)
         yield np.flatnonzero(blank), np.zeros((int(blank.sum()), model.width), dtype=np.float32)
         read = np.flatnonzero(~blank)
-        for numbers, rows in model.encode_batches([texts[place] for place in places[read]], batch_size):
+        for numbers, rows in model.encode_batches([texts[place] for place in places[read]]):
             yield read[numbers], rows
 
     folder = Path(root) / model.fingerprint
     return keyed_rows(folder, text_keys(texts), model.width, make, doing=f"encoding {unit}", unit=unit)
 
 
-def targets_of(
-    model: TargetModel, captions: Sequence[str], root: Path | str, batch_size: int = BATCH_SIZE
-) -> np.ndarray:
+def targets_of(model: TargetModel, captions: Sequence[str], root: Path | str) -> np.ndarray:
     """Return (n, width) float32 unit rows, one per caption, memory-mapped for reading."""
-    rows, were_there = stored_rows(model, captions, root, "captions", batch_size)
+    rows, were_there = stored_rows(model, captions, root, "captions")
     if not were_there:
         blocks = np.array_split(rows, -(-len(rows) // 65_536))
         empty = sum(int((~block.any(axis=1)).sum()) for block in blocks)

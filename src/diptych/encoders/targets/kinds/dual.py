@@ -18,8 +18,6 @@ from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 
 class DualTexts(TargetModel):
-    """The text side of a dual encoder."""
-
     kind: ClassVar[str] = "dual"
 
     def __init__(self, encoder: DualEncoder, source: str) -> None:

@@ -61,16 +61,14 @@ class LatentSemanticAnalysis(TargetModel):
         cls, captions: Sequence[str], width: int, *, or_less: bool = False, tokens: Tokens = "captions"
     ) -> LatentSemanticAnalysis:
         """Learn from captions; the same captions give the same bits on the same kind of machine."""
-        text = require("sklearn.feature_extraction.text", "targets", "learning LSA targets")
-        decomposition = require("sklearn.decomposition", "targets", "learning LSA targets")
-        threads = require("threadpoolctl", "targets", "learning LSA targets")
+        libraries = ("sklearn.feature_extraction.text", "sklearn.decomposition", "threadpoolctl")
+        text, decomposition, threads = (require(one, "targets", "learning LSA targets") for one in libraries)
         read = _READERS[tokens]
         if not any(read(caption) for caption in captions):
             raise DataError(f"no word in {len(captions)} captions", "check the training split")
         vectorizer = text.TfidfVectorizer(analyzer=read)
         matrix = vectorizer.fit_transform(captions)
-        limit = min(matrix.shape) - 1
-        requested = width
+        limit, requested = min(matrix.shape) - 1, width
         if or_less:
             width = max(1, min(width, limit))
         if width > limit:

@@ -18,16 +18,7 @@ from diptych.core.errors import StorageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import file_errors, read_json
-from diptych.encoders.hub import (
-    NO_EFFECT,
-    check_complete,
-    given_folder,
-    hub_folder,
-    loading,
-    quiet,
-    tokenizer_content,
-    without_keys,
-)
+from diptych.encoders import hub
 from diptych.encoders.targets.contract import TargetModel, TargetOptions
 
 _EXTRA = ("targets", "making targets with a sentence encoder")
@@ -47,9 +38,8 @@ class SentenceEncoder(TargetModel):
 
     @classmethod
     def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
-        """Load from a folder, or by name from the hub or its cache."""
         library = require("sentence_transformers", *_EXTRA)
-        folder = hub_folder(source, "sentence-transformers", ignore_patterns=_OTHER_FORMATS)
+        folder = hub.hub_folder(source, "sentence-transformers", ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
             raise StorageError(
                 f"{source} is no sentence-transformers model: it has no modules.json",
@@ -61,10 +51,10 @@ class SentenceEncoder(TargetModel):
             "trust_remote_code": False,
             "model_kwargs": {"dtype": torch.float32},
         }
-        with loading(source, folder), quiet(bars=False):
+        with hub.loading(source, folder), hub.quiet(bars=False):
             model = library.SentenceTransformer(str(folder), **options)
             unused = _random_weights(model, folder, source)
-        return cls(model, str(folder.resolve()) if given_folder(source) else source, unused, precision)
+        return cls(model, str(folder.resolve()) if hub.given_folder(source) else source, unused, precision)
 
     @classmethod
     def make(cls, options: TargetOptions, captions: Sequence[str]) -> SentenceEncoder:
@@ -86,7 +76,7 @@ class SentenceEncoder(TargetModel):
             inner = getattr(module, "auto_model", module)
             modules.append([type(module).__name__, type(inner).__name__, module.get_config_dict()])
             if inner is not module:
-                modules.append(without_keys(inner.config.to_dict(), NO_EFFECT))
+                modules.append(hub.without_keys(inner.config.to_dict(), hub.NO_EFFECT))
             for name, value in inner.state_dict().items():
                 if name not in self._unused:
                     weights[f"{number}.{name}"] = value.cpu().numpy()
@@ -119,19 +109,19 @@ def _random_weights(model: Any, folder: Path, source: str) -> frozenset[str]:
         return frozenset()
     with file_errors(folder / "modules.json", fix="download the model again"):
         where = read_json(folder / "modules.json")[0]["path"]
-    _, loading = type(inner).from_pretrained(
+    _, report = type(inner).from_pretrained(
         folder / where, local_files_only=True, weights_only=True, output_loading_info=True
     )
-    missing = set(loading["missing_keys"])
+    missing = set(report["missing_keys"])
     # Targets are pooled from token states: the pooler of BERT-like models is not used.
     unused = {name for name in missing if name.startswith("pooler.")}
-    check_complete(source, missing - unused, None)
+    hub.check_complete(source, missing - unused, None)
     return frozenset(unused)
 
 
 def _tokenizer_content(tokenizer: Any) -> Any:
     if hasattr(tokenizer, "special_tokens_map"):
-        return tokenizer_content(tokenizer)
+        return hub.tokenizer_content(tokenizer)
     if hasattr(tokenizer, "to_str"):
         return json.loads(tokenizer.to_str())
     return [type(tokenizer).__name__, list(tokenizer.get_vocab())]
