@@ -109,6 +109,9 @@ class WordTower(Tower):
                 weight[number, : vectors.shape[1]] = torch.from_numpy(vectors[row] * spread)
 
 
+_UNKNOWN_WORD = "word {}"  # what load_published calls the words of a checkpoint without a vocabulary
+
+
 class CaptionTower(WordTower):
     config: CaptionTowerConfig
 
@@ -143,7 +146,8 @@ class CaptionTower(WordTower):
         }
         width = weights.shape("fc.projector.2.weight", 2)[0] if head else state
         if vocabulary is None:
-            vocabulary = Vocabulary([*SPECIAL, *(f"word {number}" for number in range(len(SPECIAL), words))])
+            unknown = [_UNKNOWN_WORD.format(number) for number in range(len(SPECIAL), words)]
+            vocabulary = Vocabulary([*SPECIAL, *unknown])
         names = {"fc.projector.0.": "head.1.", "fc.projector.2.": "head.4.", "bn.": "head.5.", "": ""}
         made = CaptionTowerConfig.read(config | options, "CaptionTower.load_published")
         return cls(made, width, vocabulary).take_published(weights, names)
@@ -164,7 +168,7 @@ class CaptionTower(WordTower):
 
     def inputs(self, texts: Sequence[str]) -> TokenInputs:
         """Return ``texts`` as token ids, ready to be batched; those that reach the limit are counted and logged."""
-        if " " in self.vocabulary.entries[-1]:  # the words that load_published makes up
+        if self.vocabulary.entries[-1] == _UNKNOWN_WORD.format(len(self.vocabulary) - 1):
             raise UsageError(
                 f"captions cannot be encoded: nothing says which {len(self.vocabulary):,} words the tower knows",
                 "load_published(path, vocabulary), with the words in the checkpoint's order",
