@@ -384,11 +384,6 @@ class PretrainedImages(_Side):
         self, item: Any, position: int, augmentation: Augmentation, random: np.random.Generator
     ) -> np.ndarray:
         """Prepare a random crop, perhaps flipped; what lies over the image stays as it is."""
-        if augmentation.erasing:
-            raise UsageError(
-                f"augmentation.erasing {augmentation.erasing} with another library's preprocessing",
-                "leave it out: a crop and a flip can be had",
-            )
         picture, overlay = split_picture(item, position)
         cut = randomly_cut(picture, augmentation, random)
         return self._encoder.prepare(cut if overlay is None else OverlaidPicture(cut, overlay), position)

@@ -74,13 +74,6 @@ class _Images(nn.Module):
     def prepare(self, item: Any, position: int | str) -> np.ndarray:
         return np.asarray(self._preprocess(as_picture(item, position)))
 
-    def augmented(
-        self, item: Any, position: int, augmentation: Any, random: np.random.Generator
-    ) -> np.ndarray:
-        raise UsageError(
-            "augmentation with preprocessing of your own", "leave augmentation out: put it there"
-        )
-
     def describe(self) -> dict[str, Any]:
         return {"preprocessing": "given in Python"}
 
