@@ -92,7 +92,7 @@ def test_a_description_has_every_number() -> None:
     (week,) = description(tables).charts("week-days")
     assert line(week, "purchase").y == pytest.approx([14, 16, 15, 18, 13, 12, 12])
     assert line(week, "all alike").y[0] == pytest.approx(100 / 7)
-    text = Parsed(replace(page, sections=()).html()).text
+    text = Parsed(page.html()).text
     for words in (
         "in a <shop>",
         "than 20 minutes without an event; fingerprint ba5",
@@ -251,7 +251,7 @@ def test_an_evaluation_has_every_number() -> None:
     for name, worth in mean_importance(importance_of(), "impurity").items():
         assert f"{100 * worth:.0f}" in shown, name
     assert {"0.050 (0.020 to 0.080)", "0.045 (0.020 to 0.080)"} <= shown  # gains
-    text = replace(page, sections=()).html()
+    text = page.html()
     for words in (
         "Left out: identified, step 10: 0 purchases among 7 test sessions.",
         "8 of 8 cells: did not converge <lbfgs>",
@@ -263,7 +263,7 @@ def test_an_evaluation_has_every_number() -> None:
     assert "classes <b>" not in text
     whole = evaluation(cells_of(("all",), ("all",), (-1,)), HOSTILE, compat="published")
     page = evaluation_page(whole)
-    assert "<script>alert" not in replace(page, sections=()).html()
+    assert "<script>alert" not in page.html()
     assert page.protocol["population"] == "whole sessions, when they are over"  # type: ignore[index]
     assert line(evaluation_charts(whole)[0], "average precision").y == pytest.approx([0.394, 0.363])
     none = [{**cell, "f1": None, "average_precision": None} for cell in cells]

@@ -327,7 +327,7 @@ def test_what_does_not_belong_together() -> None:
         ((features, other), SMALL, MismatchError, "made-text.*another"),
         ((bare, categories), SMALL, DataError, "no product has a row of image"),
         (made_shop(60, uncategorised=59), SMALL, DataError, "1 of 60 products have a category"),
-        ((some, categories), titles, DataError, "ask with the words 'Long sleeves'"),
+        ((some, categories), titles, DataError, "have the query 'Long sleeves'"),
     ):
         with pytest.raises(error, match=match):
             train(*shop, options)

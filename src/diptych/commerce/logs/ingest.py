@@ -111,7 +111,7 @@ class Cleaning(Options):
 _DECLARED = read_toml(Path(__file__).with_name("rules.toml"))
 _STAGED = [name for name in COLUMNS if not name.startswith("local_")]
 _KEPT = ", ".join((*_STAGED, "address", "is_twin"))
-_MARKS: Mapping[str, str] = _DECLARED["marks"]  # what is counted of all rows besides: among which of them
+_MARKS: Mapping[str, str] = _DECLARED["marks"]  # what else is counted of all rows: among which of them
 _NAMED = 20  # things that a rule names of what it dropped
 _DAY, _HOUR = 86_400 * SECOND, 3_600 * SECOND
 _LOCAL = {

@@ -41,7 +41,7 @@ class IntentModel:
         return 0.5 if self.output == "probability" else 0.0
 
     def pipeline(self, balanced: bool, seed: int) -> Any:
-        """Return an unfitted scikit-learn pipeline; which columns mark missing values does not depend on a fold."""
+        """Return an unfitted scikit-learn pipeline; all but forests get medians for missing values, and marks."""
         from sklearn.impute import SimpleImputer
         from sklearn.kernel_approximation import Nystroem
         from sklearn.pipeline import make_pipeline
@@ -88,7 +88,7 @@ TRUSTED = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",
 )
-"""Types that a saved model may hold besides those that skops trusts; a file that asks for another is refused."""
+"""Types that a saved model may hold besides those that skops trusts; a file with another is refused."""
 
 
 @dataclass(eq=False)
@@ -141,7 +141,7 @@ class FittedModel(Artifact, kind="classifier", recreate="diptych intent train FE
             with file_errors(file, fix="train it again", noun="a saved model"):
                 found.pipeline = skops.load(file, trusted=list(TRUSTED))
         except skops.exceptions.UntrustedTypesFoundException as error:
-            wrong = f"{file} asks for types that no model of ours needs: {error}"
+            wrong = f"{file} holds types that no model needs: {error}"
             raise StorageError(wrong, "do not use it") from None
         return found
 
@@ -246,7 +246,7 @@ _FIRST_PARTS = 3  # equal parts of the time range before the first test part
 
 
 def _time_parts(given: SplitInput, folds: int, seed: int) -> list[Fold]:
-    """Cut the range of starts into ``folds`` + 3 equal parts, the last tested by what had ended before each."""
+    """Cut the range of starts into ``folds`` + 3 equal parts; each of the last ``folds`` tests what ended before it."""
     begin, last = int(given.start_us.min()), int(given.start_us.max())
     parts = folds + _FIRST_PARTS
     edges = [begin + (last - begin) * part // parts for part in range(_FIRST_PARTS, parts)] + [last + 1]
