@@ -1,7 +1,7 @@
 """Engines: where a pass over a log runs, DuckDB in this process or Spark.
 
-Sessions, statistics and features are written once, as Ibis expressions over integers and keys; an engine reads
-files into tables, runs expressions and writes what comes out.
+Sessions, statistics and features are written once, as queries of integers and keys in DuckDB's words, which Ibis
+translates for Spark; an engine reads files into tables, runs queries and writes what comes out.
 """
 
 from __future__ import annotations
@@ -34,11 +34,21 @@ class _Engine:
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
     keeps_order = False  # whether windows without an order see rows in that of their file or held table
 
+    _connection: Any  # of Ibis
+
     def __init__(self, spill: Path | None) -> None:
         if spill is not None:
             spill.mkdir(parents=True, exist_ok=True)
         self._spill = Path(tempfile.mkdtemp(prefix="diptych-spill-", dir=spill))
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+
+    def sql(self, query: str) -> ir.Table:
+        """Return the rows of a query in DuckDB's words over tables by name."""
+        with warnings.catch_warnings(
+            action="ignore", category=DeprecationWarning
+        ):  # of DuckDB 1.5, by Ibis 12
+            found: ir.Table = self._connection.sql(query, dialect="duckdb")
+        return found
 
     def close(self) -> None:
         self._remove_spilled()
@@ -93,8 +103,7 @@ class DuckDBEngine(_Engine):
         self._run(f"CREATE TEMP TABLE {name} AS {self._compiled(expression)}")
         self._held += 1
         try:
-            # DuckDB's sums are wider than Ibis declares them
-            yield self._connection.table(name).cast(dict(expression.schema().items()))
+            yield self._connection.table(name)
         finally:
             self._held -= 1
             self._run(f"DROP TABLE {name}")

@@ -26,7 +26,6 @@ from diptych.commerce.purchase_intent.features.fitting import (
     text_array,
 )
 from diptych.commerce.purchase_intent.features.table import (
-    SESSION,
     SESSIONS_FILE,
     WHOLE_SESSION,
     FeatureTable,
@@ -43,10 +42,7 @@ from diptych.core.reading import open_text, read_toml
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-_PAGE = (
-    ("page_type", "page_type", "string"),
-    ("page_us", "t_us", "int64"),
-)  # of steps: column, of pages, type
+_PAGE = {"page_type": "page_type", "page_us": "t_us"}  # column of a step, of pages
 _EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
 
 
@@ -63,15 +59,13 @@ def make_features(
         open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
     ):
-        sessions, pages = (runs.read(tables.files(name)) for name in ("sessions", "pages"))
-        counted = sessions.aggregate(
-            n=sessions.count(),
-            long=sessions.count(where=sessions.n_pages >= steps + BUFFER),
-            since_us=sessions.start_us.min(),
-        )
-        n, long, since_us = runs.to_arrow(counted).to_pylist()[0].values()
+        names = {name: runs.read(tables.files(name)).get_name() for name in ("sessions", "pages")}
+        long = f"count(*) FILTER (n_pages >= {steps + BUFFER}) AS long"
+        counted = runs.sql(f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {names['sessions']}")
+        n, long_enough, since_us = runs.to_arrow(counted).to_pylist()[0].values()
+        frequent = f"SELECT page_type FROM {names['pages']} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(_feature_rows(sessions, pages, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(_feature_rows(runs, names, steps, since_us), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump(mode="json")
         about = {
@@ -85,20 +79,12 @@ def make_features(
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
             "columns": dict(COLUMNS),
-            "vocabulary": _vocabulary(runs, pages, options.types),
-            "counts": {"sessions": n, "too_short": n - long, "population": long},
+            "vocabulary": runs.to_arrow(runs.sql(frequent))["page_type"].to_pylist(),
+            "counts": {"sessions": n, "too_short": n - long_enough, "population": long_enough},
             "fingerprint": fingerprint("features", FeatureTable.FORMAT, tables.fingerprint, given),
         }
         FeatureTable(about, **FeatureTable.read_files(inside, {"about": about})).write_header(inside)
     return open_features(folder)
-
-
-def _vocabulary(engine: Engine, pages: ir.Table, most: int) -> list[str]:
-    import ibis
-
-    counted = pages.group_by("page_type").aggregate(n=pages.count())
-    frequent = counted.order_by([ibis.desc("n"), "page_type"]).limit(most)
-    return [str(name) for name in engine.to_arrow(frequent).column("page_type").to_pylist()]
 
 
 def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> int:
@@ -140,25 +126,21 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     return n
 
 
-def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
+def _feature_rows(engine: Engine, names: Mapping[str, str], steps: int, since_us: int | None) -> ir.Table:
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
-    opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
-    types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
-    types |= {name: "float64" if kind == "number" else "string" for name, kind in COLUMNS.items()}
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
-        for step, name, column, _ in opened
+        for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
     )
     words = {
-        "sessions": sessions.get_name(),
-        "pages": pages.get_name(),
+        **names,
         "least": steps + BUFFER,
         "opened": ", ".join(columns),
         "since": "NULL" if since_us is None else since_us,
         "day": 86_400 * SECOND,
     }
     query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
-    return sessions.get_backend().sql(query, schema=types, dialect="duckdb").order_by("session_id")
+    return engine.sql(query).order_by("session_id")
 
 
 # Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.

@@ -46,8 +46,10 @@ WHOLE_SESSION = -1  # the one step of a table whose rows are whole sessions
 ALL = "all"  # the one setting and the one feature set of such a table
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
-SESSION = dict.fromkeys(("session_id", "person", "start_us", "end_us"), "int64") | {"label": "boolean"}
-SESSION |= dict.fromkeys(("pages_before_purchase", "pages_before_identified"), "float64")
+SESSION = (
+    *("session_id", "person", "start_us", "end_us", "label"),
+    *("pages_before_purchase", "pages_before_identified"),
+)
 """Columns that every table of features has before those of its view."""
 
 
