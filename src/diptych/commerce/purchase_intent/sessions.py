@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.commerce.logs.database import literals
 from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
@@ -135,9 +135,8 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
     if not log.buckets:
         raise DataError(f"{log.folder} holds no events", "import the log again")
     if options.by == "given":
-        events = engine.read(log.buckets)
-        found = engine.to_arrow(events.aggregate(n=events.given_session.count()))
-        if not found.column("n")[0].as_py():
+        (found,) = rows_of(engine, "SELECT count(given_session) AS n FROM {}", log.buckets)
+        if not found["n"]:
             raise UsageError(f"{log.name} brings no sessions of its own", "take them by client")
     for name in TABLES:
         (folder / name).mkdir()
@@ -148,15 +147,7 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
         for number, (files, n) in enumerate(_passes(log.buckets, most)):
             _run_pass(engine, files, options, folder, f"part-{number:04d}.parquet")
             bar.advance(n)
-    sessions = engine.read(sorted((folder / "sessions").iterdir()))
-    counted = sessions.aggregate(
-        events=sessions.n_events.sum().fill_null(0),
-        sessions=sessions.count(),
-        identified=sessions.visitor_id.count(),
-        purchases=sessions.count(where=sessions.purchase),
-        several_visitors=sessions.count(where=sessions.n_visitors > 1),
-    )
-    counts: dict[str, int] = engine.to_arrow(counted).to_pylist()[0]
+    (counts,) = rows_of(engine, _PASSES["queries"]["counts"], sorted((folder / "sessions").iterdir()))
     for name in ("pages", "queries"):
         counts[name] = sum(pq.read_metadata(file).num_rows for file in (folder / name).iterdir())
     return counts

@@ -47,7 +47,7 @@ def slices(
     start = np.array(starts, dtype=np.int64)
     who = np.arange(len(starts)) if persons is None else np.array(persons)
     given = SimpleNamespace(persons=who, start_us=start, end_us=start + length)
-    return slices_of(given, **how)  # type: ignore[arg-type]
+    return slices_of(given, TrainOptions(**how))  # type: ignore[arg-type]
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
@@ -138,7 +138,7 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     best = max(f1_score(bought, p >= one) for one in p)
     assert f1_score(bought, p >= model.threshold) == pytest.approx(best)
 
-    fit, holdout, _ = slices_of(features, holdout=options.holdout)
+    fit, holdout, _ = slices_of(features, TrainOptions(holdout=options.holdout))
     assert features.end_us[fit].max() < features.start_us[holdout].min()
     before, last = rows[fit[rows]], rows[holdout[rows]]
     earlier = fit_rows(features, setting, step, before, options)

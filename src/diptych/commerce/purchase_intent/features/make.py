@@ -16,7 +16,7 @@ import numpy as np
 from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent import options as intent
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     FEATURES,
@@ -59,13 +59,13 @@ def make_features(
         open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
     ):
-        names = {name: runs.read(tables.files(name)).get_name() for name in ("sessions", "pages")}
+        files = {name: tables.files(name) for name in ("sessions", "pages")}
         long = f"count(*) FILTER (n_pages >= {steps + BUFFER}) AS long"
-        counted = runs.sql(f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {names['sessions']}")
-        n, long_enough, since_us = runs.to_arrow(counted).to_pylist()[0].values()
-        frequent = f"SELECT page_type FROM {names['pages']} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
+        counted = f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {{}}"
+        n, long_enough, since_us = rows_of(runs, counted, files["sessions"])[0].values()
+        frequent = f"SELECT page_type FROM {{}} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(_feature_rows(runs, names, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(_feature_rows(runs, files, steps, since_us), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump(mode="json")
         about = {
@@ -79,7 +79,7 @@ def make_features(
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
             "columns": dict(COLUMNS),
-            "vocabulary": runs.to_arrow(runs.sql(frequent))["page_type"].to_pylist(),
+            "vocabulary": [row["page_type"] for row in rows_of(runs, frequent, files["pages"])],
             "counts": {"sessions": n, "too_short": n - long_enough, "population": long_enough},
             "fingerprint": fingerprint("features", FeatureTable.FORMAT, tables.fingerprint, given),
         }
@@ -126,14 +126,14 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     return n
 
 
-def _feature_rows(engine: Engine, names: Mapping[str, str], steps: int, since_us: int | None) -> ir.Table:
+def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> ir.Table:
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
         for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
     )
     words = {
-        **names,
+        **{name: engine.read(of).get_name() for name, of in files.items()},
         "least": steps + BUFFER,
         "opened": ", ".join(columns),
         "since": "NULL" if since_us is None else since_us,
