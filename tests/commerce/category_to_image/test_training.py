@@ -93,31 +93,31 @@ def at_random(model: Any) -> Any:
 
 
 def test_two_hidden_layers_by_the_formula() -> None:
-    check_layers("before")
-    check_layers("after")
+    modes: tuple[Normalise, ...] = ("before", "after")
+    for normalise in modes:
+        head, x = (
+            at_random(ProjectionHead(5, 4, 3, normalise)),
+            np.random.default_rng(0).standard_normal((6, 5)),
+        )
+        linear = [one for one in head.modules() if isinstance(one, torch.nn.Linear)]
+        norms = [one for one in head.modules() if isinstance(one, torch.nn.LayerNorm)]
 
+        def slow(layer: Any, x: np.ndarray) -> np.ndarray:
+            return x @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
 
-def check_layers(normalise: Normalise) -> None:
-    head, x = at_random(ProjectionHead(5, 4, 3, normalise)), np.random.default_rng(0).standard_normal((6, 5))
-    linear = [one for one in head.modules() if isinstance(one, torch.nn.Linear)]
-    norms = [one for one in head.modules() if isinstance(one, torch.nn.LayerNorm)]
+        def slow_norm(layer: Any, x: np.ndarray) -> np.ndarray:
+            spread = np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+            scaled = (x - x.mean(axis=1, keepdims=True)) / spread
+            return scaled * layer.weight.detach().numpy() + layer.bias.detach().numpy()
 
-    def slow(layer: Any, x: np.ndarray) -> np.ndarray:
-        return x @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
-
-    def slow_norm(layer: Any, x: np.ndarray) -> np.ndarray:
-        spread = np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
-        scaled = (x - x.mean(axis=1, keepdims=True)) / spread
-        return scaled * layer.weight.detach().numpy() + layer.bias.detach().numpy()
-
-    expected = x
-    for layer, norm in zip(linear[:2], norms, strict=True):
-        expected = slow(layer, expected)
-        before = slow_norm(norm, expected) if normalise == "before" else expected
-        activated = before * ndtr(before)
-        expected = activated if normalise == "before" else slow_norm(norm, activated)
-    found = head(torch.from_numpy(x)).detach().numpy()
-    np.testing.assert_allclose(found, slow(linear[2], expected), rtol=1e-10)
+        expected = x
+        for layer, norm in zip(linear[:2], norms, strict=True):
+            expected = slow(layer, expected)
+            before = slow_norm(norm, expected) if normalise == "before" else expected
+            activated = before * ndtr(before)
+            expected = activated if normalise == "before" else slow_norm(norm, activated)
+        found = head(torch.from_numpy(x)).detach().numpy()
+        np.testing.assert_allclose(found, slow(linear[2], expected), rtol=1e-10)
 
 
 WIDTHS: dict[Modality, int] = {"image": 5, "title": 3, "attributes": 3}

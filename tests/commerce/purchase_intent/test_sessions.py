@@ -169,19 +169,18 @@ def test_duckdb_is_the_oracle(engine: Engine, events: list[Row], by: Any, bucket
 
 def test_a_larger_log(tmp_path: Path, engine: Engine) -> None:
     for by in ("client", "visitor", "given"):
-        check_larger(tmp_path / by, engine, by)
-
-
-def check_larger(folder: Path, engine: Engine, by: Any) -> None:
-    events = random_events(1, clients=80)
-    if by == "given":
-        events = [event | {"given_session": str(int(event["t"]) % 3)} for event in events]
-    tables = sessionise(write_log(folder / "log", events, buckets=3), SessionOptions(by=by), engine=engine)
-    check_tables(tables, canonical(events), by=by)
-    found = describe(tables, engine=engine)
-    check_statistics(found, canonical(events), {"by": by})
-    assert all(found.unprotected[name] for name in ORACLE)
-    assert read(tables, "pages")
+        folder = tmp_path / by
+        events = random_events(1, clients=80)
+        if by == "given":
+            events = [event | {"given_session": str(int(event["t"]) % 3)} for event in events]
+        tables = sessionise(
+            write_log(folder / "log", events, buckets=3), SessionOptions(by=by), engine=engine
+        )
+        check_tables(tables, canonical(events), by=by)
+        found = describe(tables, engine=engine)
+        check_statistics(found, canonical(events), {"by": by})
+        assert all(found.unprotected[name] for name in ORACLE)
+        assert read(tables, "pages")
 
 
 def test_spark_is_duckdb(tmp_path: Path, engine: Engine, spark: Engine) -> None:

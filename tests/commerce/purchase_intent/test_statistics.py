@@ -138,17 +138,6 @@ def test_where_nothing_differs_there_is_no_deviation() -> None:
             assert standardised(rates, ddof) == [None] * len(rates)
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=40))
-@settings(max_examples=15)
-def test_the_middle_is_that_of_repeated_sessions(lengths: list[int]) -> None:
-    """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
-    repeated = sorted(length for length in lengths for _ in range(10))
-    inside = repeated[len(repeated) // 2 : len(repeated) * 9 // 10]
-    counted = [("pc", True, one, repeated.count(one)) for one in set(repeated)]
-    (row, _) = finished("session-length-quantiles", "device purchase length sessions", *counted)
-    assert row["middle"] == pytest.approx(sum(inside) / len(inside))
-
-
 def described_shop(shop: Path, confidence: float = 0.95) -> Description:
     cleaning = Cleaning(countries=COUNTRIES, devices=tuple(DEVICES.values()), most_events=MOST_EVENTS)
     log = ingest(shop, shop.with_name("log"), cleaning=cleaning, buckets=2)
