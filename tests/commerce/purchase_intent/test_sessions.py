@@ -18,7 +18,6 @@ from odd_logs import ODD_QUERIES, events_of_shops, random_events
 from session_oracle import one_spelling, pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
-from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
@@ -28,7 +27,7 @@ from diptych.commerce.purchase_intent.sessions import (
     normalised,
     sessionise,
 )
-from diptych.commerce.purchase_intent.statistics import STATISTICS
+from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, describe
 from diptych.core.errors import DataError, UsageError
 
 

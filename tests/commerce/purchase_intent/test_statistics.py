@@ -19,12 +19,11 @@ from planted_logs import expected
 import diptych
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
-from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS, Description, describe
 from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
 from diptych.commerce.scenes.visits import COUNTRIES, Calendar, ShopWorld
 from diptych.core.errors import UnknownNameError, UsageError
@@ -275,4 +274,4 @@ def test_code_reads_unprotected_counts_in_one_place_only() -> None:
     package = Path(diptych.__file__).parent
     texts = {file: file.read_text("utf-8") for file in package.rglob("*.py")}
     readers = [str(file.relative_to(package)) for file, text in texts.items() if ".unprotected" in text]
-    assert readers == ["commerce/purchase_intent/described.py"]
+    assert readers == ["commerce/purchase_intent/statistics.py"]

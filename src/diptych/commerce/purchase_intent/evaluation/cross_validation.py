@@ -20,11 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
 from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
+from diptych.commerce.purchase_intent.models import (
+    MODELS,
+    SPLITS,
+    FittedModel,
+    Fitting,
+    Fold,
+    fit_platt,
+    log_odds,
+)
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.shown import evaluation_tables, left_out_lines, step_text
 from diptych.core.artifact import Artifact

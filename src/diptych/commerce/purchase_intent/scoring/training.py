@@ -16,11 +16,10 @@ import numpy as np
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent.evaluation import measures
 from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of, refused
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_calibration
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fitting, Fold, fit_calibration
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
