@@ -25,7 +25,7 @@ from diptych.commerce.category_to_image.run import CategoryRun
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
 from diptych.commerce.purchase_intent.drift import Drift
-from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+from diptych.commerce.purchase_intent.evaluation import (
     PREDICTION,
     Evaluation,
     IntentProtocol,

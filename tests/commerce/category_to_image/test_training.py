@@ -250,17 +250,6 @@ def test_margins_by_hand() -> None:
     np.testing.assert_allclose(tree_margins(TREE, NODES, 0.2), expected, rtol=1e-6)
 
 
-def test_it_bounds_the_distance_of_the_prediction() -> None:
-    chance = np.random.default_rng(0)
-    for temperature in (0.05, 0.5, 2.0):
-        for _ in range(20):
-            scores = torch.from_numpy(chance.uniform(-1, 1, (4, 4)))
-            margins = torch.from_numpy(tree_margins(TREE, NODES, 0.3)).double()
-            _, to_product = pair_losses(scores, temperature, margins=margins)
-            bound = margins[torch.arange(4), scores.argmax(dim=1)]
-            assert bool((temperature * to_product >= bound - 1e-12).all())
-
-
 @given(st.integers(2, 60), st.integers(2, 20), st.integers(0, 5))
 def test_an_epoch_has_every_pair_once_and_no_batch_of_one(n: int, size: int, epoch: int) -> None:
     batches = list(batches_of(n, size, 0, epoch))

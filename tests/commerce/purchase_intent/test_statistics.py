@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -238,16 +237,6 @@ def check_disclosed(
         numbers = set(re.findall(r"\d+\.\d{6,}(?:e-?\d+)?", text))
         assert not (numbers & set(hidden)) - public, output
     assert disclosed.keys() == everything.keys()
-
-
-def test_a_part_cannot_be_had_by_subtraction(description: Description, tmp_path: Path) -> None:
-    with disclosing(DisclosureControl()):
-        description.save(tmp_path / "some")
-    with (tmp_path / "some" / "tables" / "devices.csv").open() as file:
-        rows = {row["device"]: row for row in csv.DictReader(file)}
-    assert rows[RARE]["sessions"] == "< 5"
-    hidden = [name for name, row in rows.items() if not row["purchase_share"]]
-    assert hidden == [RARE, "tv"]  # and the next smallest
 
 
 def test_a_study_keeps_only_what_may_be_shown(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import open_engine
-from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
+from diptych.commerce.purchase_intent.evaluation import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import (
     NOTHING,
     OTHER_PAGE,

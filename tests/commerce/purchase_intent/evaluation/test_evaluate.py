@@ -19,17 +19,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.logs import Cleaning
-from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+from diptych.commerce.purchase_intent.evaluation import (
     REPEATS,
+    Evaluation,
     Unit,
     _begin,
+    evaluate,
     importance_of,
     unit_result,
 )
-from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
+from diptych.commerce.purchase_intent.measures import Ranking
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import (
     EvaluateOptions,

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.drift import Drift, _compared, drift
-from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
+from diptych.commerce.purchase_intent.measures import measure
 from diptych.commerce.purchase_intent.models import fit_calibration, fit_model, log_odds
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.logs.schema import UNKNOWN
-from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of, refused
+from diptych.commerce.purchase_intent import measures
+from diptych.commerce.purchase_intent.evaluation import chosen_of, refused
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
+from diptych.commerce.purchase_intent import measures
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
+from diptych.commerce.purchase_intent.measures import RESAMPLED, Persons, Ranking
 from diptych.commerce.purchase_intent.models import (
     MODELS,
     SPLITS,
