@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
 TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
-_PASSES = read_toml(Path(__file__).with_name("passes.toml"))
+PASSES = read_toml(Path(__file__).with_name("passes.toml"))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
         for number, (files, n) in enumerate(_passes(log.buckets, most)):
             _run_pass(engine, files, options, folder, f"part-{number:04d}.parquet")
             bar.advance(n)
-    (counts,) = rows_of(engine, _PASSES["queries"]["counts"], sorted((folder / "sessions").iterdir()))
+    (counts,) = rows_of(engine, PASSES["queries"]["counts"], sorted((folder / "sessions").iterdir()))
     for name in ("pages", "queries"):
         counts[name] = sum(pq.read_metadata(file).num_rows for file in (folder / name).iterdir())
     return counts
@@ -156,7 +156,7 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
 def _run_pass(
     engine: Engine, files: Sequence[Path], options: SessionOptions, folder: Path, part: str
 ) -> None:
-    found, queries = _PASSES["keys"][options.by], _PASSES["queries"]
+    found, queries = PASSES["keys"][options.by], PASSES["queries"]
     # An import writes in the order of clients, so that windows need none; rows by another key are put in order first.
     in_order, names = engine.keeps_order, ", ".join(found)
     turn = "" if in_order else f"PARTITION BY {names} ORDER BY t_us, event_id"

@@ -31,7 +31,7 @@ from diptych.commerce.purchase_intent.features.table import (
     FeatureTable,
     open_features,
 )
-from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
+from diptych.commerce.purchase_intent.sessions import BUFFER, PASSES, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
@@ -228,37 +228,28 @@ def known_visitors(table: FeatureTable) -> np.ndarray:
 
 def sessions_of_table(table: FeatureTable, folder: Path) -> None:
     """Write the sessions of such a table as :class:`SessionTables` into a folder."""
-    pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
-    form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
-    pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
-    numbers, ids = np.arange(len(table)), np.arange(len(table)).astype(str).astype(object)
-    sessions = {
-        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), numbers * 0),
-        **dict.fromkeys(("length", "n_events", "n_pages"), pages),
-        **dict.fromkeys(("client_id", "person"), ids),
-        **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
-        "session_id": numbers,
-        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
-        "n_visitors": known.astype(np.int64),
-        "purchase": table.labels,
-        "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
-    }
+    pa, parquet, duckdb = (
+        require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet", "duckdb")
+    )
+    form, own = SESSION_TABLES[table.about["name"]], {"place": np.arange(len(table)), "bought": table.labels}
+    with duckdb.connect() as database:
+        database.register("given", pa.table({**table.view.columns, **own, "known": known_visitors(table)}))
+        sessions = database.sql(form.sessions).to_arrow_table()
+        database.register("sessions", sessions)
+        counted = database.sql(PASSES["queries"]["counts"].format("sessions"))
+        counts = dict(zip(counted.columns, counted.fetchone(), strict=True))
     for name, declared in TABLES.items():
-        types = {one: pa.type_for_alias(kind) for one, kind in declared.items()}
-        rows = pa.schema(types).empty_table()
+        rows = pa.schema({one: pa.type_for_alias(kind) for one, kind in declared.items()}).empty_table()
         if name == "sessions":
-            arrays = {one: pa.array(values, types.get(one)) for one, values in sessions.items()}
-            rows = pa.concat_tables([rows, pa.table(arrays)], promote_options="default")
+            rows = pa.concat_tables([rows, sessions], promote_options="default")
         (folder / name).mkdir(parents=True)
         parquet.write_table(rows, folder / name / "part-0000.parquet")
-    counts = dict.fromkeys(("several_visitors", "pages", "queries"), 0)
-    counts |= {"events": int(pages.sum()), "sessions": len(table), "identified": int(known.sum())}
     about = {
         "log": table.about["name"],
         "zone": "no zone",
         "log_fingerprint": table.fingerprint,
         "options": intent.SessionOptions(by="given").model_dump(),
-        "counts": counts | {"purchases": int(table.labels.sum())},
+        "counts": dict.fromkeys(("several_visitors", "pages", "queries"), 0) | counts,
         "fingerprint": fingerprint("whole sessions", table.fingerprint),
         "notes": form.session_notes,
     }
