@@ -89,10 +89,10 @@ def _run_ours(folder: Path, limit: str | None) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     from diptych.commerce.logs import Log
-    from diptych.commerce.purchase_intent.described import describe
     from diptych.commerce.purchase_intent.engine import open_engine
     from diptych.commerce.purchase_intent.features.make import make_features
     from diptych.commerce.purchase_intent.sessions import sessionise
+    from diptych.commerce.purchase_intent.statistics import describe
 
     log = Log.open(folder)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:

@@ -18,13 +18,13 @@ from uci_sessions import made_up_table
 
 from diptych.commerce.logs import Log
 from diptych.commerce.purchase_intent.auditing import LeakAudit
-from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable, open_features
 from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.sessions import sessionise
+from diptych.commerce.purchase_intent.statistics import Description, describe
 
 LINES = """ts;cookie;what;ua
 01.10.2019 10:00;a;Look;Firefox

@@ -24,15 +24,13 @@ from diptych.commerce.category_to_image.results import ModelResult
 from diptych.commerce.category_to_image.run import CategoryRun
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent.auditing import Finding, LeakAudit
-from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.drift import Drift
-from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+from diptych.commerce.purchase_intent.evaluation import (
     PREDICTION,
     Evaluation,
     IntentProtocol,
     UnitResult,
 )
-from diptych.commerce.purchase_intent.evaluation.fitting import Calibration
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.fitting import (
     FittedFeatures,
@@ -41,11 +39,12 @@ from diptych.commerce.purchase_intent.features.fitting import (
     SessionsView,
     SmoothedRate,
 )
-from diptych.commerce.purchase_intent.models import FittedModel
+from diptych.commerce.purchase_intent.models import Calibration, FittedModel
 from diptych.commerce.purchase_intent.options import TrainOptions as IntentOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable, Training
 from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.statistics import Description
 from diptych.core.artifact import Artifact, encode
 from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags

@@ -26,7 +26,6 @@ from intent_rows import (
 from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.options import DescribeOptions
@@ -39,6 +38,7 @@ from diptych.commerce.purchase_intent.shown import (
     number,
     static_shares,
 )
+from diptych.commerce.purchase_intent.statistics import Description, tables_of
 from diptych.core.chart import Chart, Series
 from diptych.core.errors import MismatchError
 from diptych.report.document import Page
@@ -92,7 +92,7 @@ def test_a_description_has_every_number() -> None:
     (week,) = description(tables).charts("week-days")
     assert line(week, "purchase").y == pytest.approx([14, 16, 15, 18, 13, 12, 12])
     assert line(week, "all alike").y[0] == pytest.approx(100 / 7)
-    text = Parsed(replace(page, sections=()).html()).text
+    text = Parsed(page.html()).text
     for words in (
         "in a <shop>",
         "than 20 minutes without an event; fingerprint ba5",

@@ -14,7 +14,7 @@ from diptych.commerce.category_to_image.evaluation import ModelsEvaluation
 from diptych.commerce.scenes.products import make_product_scenes
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.studies import STUDIES, Choices, Results, collect, compare, judge, published_table
-from diptych.studies.catalogues import MeasureOptions, split_products
+from diptych.studies.catalogues import CatalogueOptions, split_products
 from diptych.studies.evidence import Evidence, Figure
 from diptych.studies.page import study_page
 from diptych.studies.published import Measured, printed_evidence, same_evaluation
@@ -199,10 +199,10 @@ def test_the_published_setting_and_the_row_of_clip(shop, tmp_path):
 
 def test_products_are_split_or_refused(tmp_path, shop, scenes_folder):
     plain = replace(tiny_collection(tmp_path), splits=["train"] * 24)
-    assert {"train", "test"} <= set(split_products(plain, MeasureOptions()).split_sizes)
+    assert {"train", "test"} <= set(split_products(plain, CatalogueOptions()).split_sizes)
     with pytest.raises(DataError, match=r"no split 'test', only train.*measure\.split=product"):
-        split_products(plain, MeasureOptions(split="given"))
-    assert "red" in split_products(plain, MeasureOptions(attributes="values")).attributes[0]
+        split_products(plain, CatalogueOptions(split="given"))
+    assert "red" in split_products(plain, CatalogueOptions(attributes="values")).attributes[0]
     with pytest.raises(DataError, match="no products"):
         run(TABLE_7_1, tmp_path, shop, chosen=choices(scenes_folder))
 

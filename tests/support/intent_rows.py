@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from diptych.commerce.purchase_intent.evaluation import Evaluation
-from diptych.commerce.purchase_intent.evaluation.cross_validation import IntentProtocol
+from diptych.commerce.purchase_intent.evaluation import Evaluation, IntentProtocol
 from diptych.commerce.purchase_intent.options import DescribeOptions, EvaluateOptions
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 

@@ -67,11 +67,11 @@ class FetchOptions(DataSource, TargetOption):
 
 
 class Downloads(NamedTuple):
-    """Count images that are there, fetched by this call and not tried yet; failures are lines of the journal."""
+    """Counts of images and the journal's lines of those that failed, in this call or before."""
 
-    there: int
-    fetched: int
-    left: int
+    there: int  # in the folder
+    fetched: int  # of these by this call
+    left: int  # not tried yet
     failures: list[dict[str, Any]]
 
     def tables(self) -> list[Table]:

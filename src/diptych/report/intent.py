@@ -8,7 +8,6 @@ from typing import Any
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent import shown as evaluated
-from diptych.commerce.purchase_intent.described import Description, tables_of
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
@@ -17,7 +16,7 @@ from diptych.commerce.purchase_intent.scoring import Scorer
 from diptych.commerce.purchase_intent.scoring import training as scored
 from diptych.commerce.purchase_intent.scoring.training import ScoredTable
 from diptych.commerce.purchase_intent.shown import TEXTS, Grid, number, pages_text, percent, place_text
-from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS, Description, tables_of
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import command_line
 from diptych.core.reading import read_json

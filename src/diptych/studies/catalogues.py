@@ -53,7 +53,7 @@ _COLUMNS |= {f"mAP-hits@{k}": f"mAP@{k}{PUBLISHED}" for k in (5, 10)}
 _DEPTHS = range(-4, 5)  # differences of depth that have a column
 
 
-class MeasureOptions(Options):
+class CatalogueOptions(Options):
     """Options of measuring a catalogue (``--set measure.KEY=VALUE``)."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
@@ -88,7 +88,7 @@ class CatalogueRows(Source):
                 raise UnknownNameError("key of train", key, _TRAIN_KEYS)
         if plan.name not in AS_PAPER:
             self.training = TrainOptions.read(self.train_values, "train")
-        self.options = MeasureOptions.read(chosen.below(MEASURE), MEASURE)
+        self.options = CatalogueOptions.read(chosen.below(MEASURE), MEASURE)
         features = {"image": "grid", "text": "lsa", **chosen.below("features")}
         image, text = features.pop("image"), features.pop("text")
         if not isinstance(text, str) or not text:
@@ -174,7 +174,7 @@ class CatalogueRows(Source):
         return self.catalogue.describe(), "give a catalogue with more products"
 
 
-def split_products(collection: Collection, options: MeasureOptions) -> Catalogue:
+def split_products(collection: Collection, options: CatalogueOptions) -> Catalogue:
     """Return products and their tree, split as ``options`` say; by product where they have no test split."""
     catalogue = catalogue_of(collection, attribute_form=options.attributes)
     if options.split in (None, "category") and not {"train", "test"} <= set(catalogue.split_sizes):

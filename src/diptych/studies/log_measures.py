@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from diptych.commerce.logs import Log
-from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FEATURES
@@ -21,7 +20,7 @@ from diptych.commerce.purchase_intent.shown import (
     static_shares,
     step_charts,
 )
-from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS, Description
 from diptych.core.chart import Chart
 from diptych.core.extras import require
 from diptych.core.options import command_line

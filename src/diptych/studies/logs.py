@@ -21,7 +21,6 @@ from diptych.commerce.logs.ingest import ImportOptions
 from diptych.commerce.logs.schema import UNKNOWN
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
-from diptych.commerce.purchase_intent.described import Description
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
@@ -34,7 +33,7 @@ from diptych.commerce.purchase_intent.features.make import (
     sessions_of_table,
 )
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS, Description
 from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError
 from diptych.core.files import atomic_folder

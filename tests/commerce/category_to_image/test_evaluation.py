@@ -33,7 +33,7 @@ from diptych.commerce.category_to_image.results import (
 )
 from diptych.commerce.category_to_image.training import TrainedModel, train
 from diptych.commerce.taxonomy import CategoryTree
-from diptych.core.errors import MismatchError, StorageError, UnknownNameError, UsageError
+from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.job import Job
 
 Shop = tuple[Catalogue, FeatureMaker]
@@ -178,13 +178,6 @@ def test_odd_calls_are_refused_before_any_work(shop: Shop, folder: Path) -> None
     ):
         with pytest.raises(error, match=match):
             evaluated(*shop, folder, **said)
-    with pytest.raises(StorageError, match="does not exist"):
-        ModelsEvaluation.open(folder / "nothing")
-    strange = folder / "mine"
-    strange.mkdir(parents=True)
-    (strange / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="holds other things"):
-        evaluated(*shop, strange, models=["sentence"])
 
 
 def test_a_trained_model_is_measured_as_it_is(shop: Shop, found: ModelsEvaluation, folder: Path) -> None:

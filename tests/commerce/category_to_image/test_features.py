@@ -62,19 +62,15 @@ def encoded(encoder: ImageEncoder, *images: Image.Image) -> np.ndarray:
 
 def test_every_image_encoder(weights: Path, clip: Path) -> None:
     for kind, source in {"grid": "grid", "backbone": BACKBONE, "dual": str(clip)}.items():
-        check_encoder(kind, source, weights)
-
-
-def check_encoder(kind: str, source: str, weights: Path) -> None:
-    encoder = open_image_encoder(source, {"weights": str(weights)} if kind == "backbone" else None)
-    rows = encoded(encoder, *(noise(seed=seed) for seed in range(3)))
-    assert rows.dtype == np.float32
-    assert rows.shape == (3, encoder.width)
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(encoded(encoder, noise(seed=2)), rows[2:], atol=1e-5)
-    again = open_image_encoder(source, json.loads(json.dumps(getattr(encoder, "options", {}))))
-    assert again.fingerprint == encoder.fingerprint
-    assert json.loads(json.dumps(encoder.describe())).get("kind", "dual") == kind
+        encoder = open_image_encoder(source, {"weights": str(weights)} if kind == "backbone" else None)
+        rows = encoded(encoder, *(noise(seed=seed) for seed in range(3)))
+        assert rows.dtype == np.float32
+        assert rows.shape == (3, encoder.width)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+        np.testing.assert_allclose(encoded(encoder, noise(seed=2)), rows[2:], atol=1e-5)
+        again = open_image_encoder(source, json.loads(json.dumps(getattr(encoder, "options", {}))))
+        assert again.fingerprint == encoder.fingerprint
+        assert json.loads(json.dumps(encoder.describe())).get("kind", "dual") == kind
 
 
 def test_a_backbone_gives_the_networks_own_features(weights: Path) -> None:

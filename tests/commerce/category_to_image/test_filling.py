@@ -52,20 +52,18 @@ def by_log(*shares: float) -> np.ndarray:
 
 def test_a_paths_probability_is_the_product_of_what_its_levels_say() -> None:
     for weight, against in product((0.0, 0.5, 1.0), ("level", "siblings")):
-        check_logits(weight, against)
-
-
-def check_logits(weight: float, against: str) -> None:
-    scores = np.random.default_rng(0).standard_normal((3, len(TREE)))
-    filler = Filler(TREE, CANDIDATES, EYE, 0.5, weight, against)  # type: ignore[arg-type]
-    key = {node: TREE.depth[node] if against == "level" else TREE.parent[node] for node in range(len(TREE))}
-    for row, logits in zip(scores / 0.5, filler.logits(scores), strict=True):
-        for node, logit in zip(CANDIDATES, logits, strict=True):
-            expected = row[node]
-            for one in TREE.ancestors(node).tolist():
-                rivals = [other for other in key if key[other] == key[one]]
-                expected += weight * log_softmax(row[rivals])[rivals.index(one)]
-            assert logit == pytest.approx(expected)
+        scores = np.random.default_rng(0).standard_normal((3, len(TREE)))
+        filler = Filler(TREE, CANDIDATES, EYE, 0.5, weight, against)  # type: ignore[arg-type]
+        key = {
+            node: TREE.depth[node] if against == "level" else TREE.parent[node] for node in range(len(TREE))
+        }
+        for row, logits in zip(scores / 0.5, filler.logits(scores), strict=True):
+            for node, logit in zip(CANDIDATES, logits, strict=True):
+                expected = row[node]
+                for one in TREE.ancestors(node).tolist():
+                    rivals = [other for other in key if key[other] == key[one]]
+                    expected += weight * log_softmax(row[rivals])[rivals.index(one)]
+                assert logit == pytest.approx(expected)
 
 
 def test_of_twins_the_one_whose_ancestors_fit_is_suggested(shop: Catalogue) -> None:
@@ -184,27 +182,23 @@ OWN = {
 
 def test_what_is_written(tmp_path: Path) -> None:
     for name in ("filled.csv", "filled.jsonl"):
-        check_written(tmp_path, name)
-
-
-def check_written(tmp_path: Path, name: str) -> None:
-    written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
-    assert (written["products"], written["review"]) == (2, 1)
-    tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
-    for table in tables:
-        with open(tmp_path / table, encoding="utf-8", newline="") as file:
-            header, row = csv.reader(file)
-        assert header == COLUMNS
-        # A spreadsheet would compute the first two.
-        assert row == ["'-p1", "'=1+\"2\"", "disagrees", "X > Y, Z", "8", "0.750000", "", "X > Y, Z", "8",
-                       "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
-    if name.endswith(".jsonl"):
-        (line,) = (tmp_path / name).read_text("utf-8").splitlines()
-        assert json.loads(line) == ODD
-    summary = json.loads((tmp_path / "filled.summary.json").read_text())
-    assert summary["counts"] == {"agrees": 1, "disagrees": 1}
-    assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert summary == {**written, "run": "r"}
+        written = write_filled([(ODD, None), (OWN, (1, 1, 1))], tmp_path / name, {"run": "r"}, ("agrees",))
+        assert (written["products"], written["review"]) == (2, 1)
+        tables = ["filled.review.csv"] + ([name] if name.endswith(".csv") else [])
+        for table in tables:
+            with open(tmp_path / table, encoding="utf-8", newline="") as file:
+                header, row = csv.reader(file)
+            assert header == COLUMNS
+            # A spreadsheet would compute the first two.
+            assert row == ["'-p1", "'=1+\"2\"", "disagrees", "X > Y, Z", "8", "0.750000", "", "X > Y, Z", "8",
+                           "0.900000 0.750000", "X > Y, Z (0.700000)"]  # fmt: skip
+        if name.endswith(".jsonl"):
+            (line,) = (tmp_path / name).read_text("utf-8").splitlines()
+            assert json.loads(line) == ODD
+        summary = json.loads((tmp_path / "filled.summary.json").read_text())
+        assert summary["counts"] == {"agrees": 1, "disagrees": 1}
+        assert summary["hierarchical"] == {"products": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0}
+        assert summary == {**written, "run": "r"}
 
 
 def test_a_failure_leaves_the_older_file(tmp_path: Path) -> None:

@@ -95,17 +95,14 @@ def test_equal_files_are_one_content(shop: Catalogue, tmp_path: Path) -> None:
 
 def test_no_more_than_a_category_has(shop: Catalogue) -> None:
     for among in ("all", "members"):
-        check_capped(shop, rows_of(shop), among)
-
-
-def check_capped(shop: Catalogue, rows: tuple[np.ndarray, np.ndarray], among: str) -> None:
-    capped, beyond = (picked(shop, *rows, 5, among=among, beyond=one) for one in (False, True))
-    assert np.diff(capped.start).tolist() == np.minimum(capped.there, 5).tolist()
-    assert capped.there.min() < 5 < capped.there.max()
-    for some, more in zip(lists(capped), lists(beyond), strict=True):
-        assert some == more[: len(some)]
-    unsorted = replace(shop, place_start=np.zeros(25, np.int64), places=np.zeros(0, np.int64))
-    assert len(picked(unsorted, *rows, 5, beyond=False).products) == 5 * len(shop.tree)
+        rows = rows_of(shop)
+        capped, beyond = (picked(shop, *rows, 5, among=among, beyond=one) for one in (False, True))
+        assert np.diff(capped.start).tolist() == np.minimum(capped.there, 5).tolist()
+        assert capped.there.min() < 5 < capped.there.max()
+        for some, more in zip(lists(capped), lists(beyond), strict=True):
+            assert some == more[: len(some)]
+        unsorted = replace(shop, place_start=np.zeros(25, np.int64), places=np.zeros(0, np.int64))
+        assert len(picked(unsorted, *rows, 5, beyond=False).products) == 5 * len(shop.tree)
 
 
 def test_sparse_rows_show_only_what_has_a_word_in_common(shop: Catalogue) -> None:

@@ -47,10 +47,10 @@ def test_windows_without_an_order_see_that_of_the_file_or_of_what_is_held(file: 
                 assert {row["name"]: row["before"] for row in found} == before
 
 
-def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
-    spill = tmp_path / "spill"
-    with open_engine(memory_limit="64 MB", threads=1, spill=spill) as engine:
-        assert len(list(spill.iterdir())) == 1
+def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with open_engine(memory_limit="64 MB", threads=1) as engine:
+        assert len(list(tmp_path.iterdir())) == 1
         import ibis
 
         numbers = ibis.range(3_000_000).unnest().name("n").as_table()
@@ -58,7 +58,7 @@ def test_the_limit_is_set_and_spilled_files_go(tmp_path: Path) -> None:
             assert engine.to_arrow(held.limit(2)).column("n").to_pylist() == [2_999_999, 2_999_998]
         limit = engine._connection.raw_sql("SELECT current_setting('memory_limit')").fetchall()  # type: ignore[attr-defined]
         assert limit == [("64.0 MiB",)]
-    assert not list(spill.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_key_press_inside_a_query_is_one(tmp_path: Path) -> None:

@@ -36,36 +36,33 @@ def table(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_every_model(tmp_path: Path) -> None:
-    for name in MODELS.names():
-        check_model(name, tmp_path / name)
-
-
-def check_model(name: str, folder: Path) -> None:
     """It learns, takes gaps that training had not, weighs classes, and is the same when read or fitted again."""
-    fitted = fit_model(name, *table(), seed=3)
-    X, y = table(400, seed=1)
-    scores = fitted.scores(X)
-    assert not fitted.reason
-    apart = np.sign(scores[y][:, None] - scores[~y])
-    assert apart.mean() > 0.6
-    X[0] = np.nan
-    X[1, 2:4] = 7.0
-    assert np.isfinite(fitted.scores(X[:2])).all()
-    if fitted.model.output == "probability":
-        assert ((scores >= 0) & (scores <= 1)).all()
-    plain, unseen = fit_model(fitted.model, *table(), balanced=False, seed=3), table(400, seed=1)[0]
-    assert (plain.weighting, fitted.weighting) == ("none", fitted.model.weighting)
-    if fitted.model.weighting == "none":
-        assert name == "k-nearest"
-        assert fitted.scores(unseen).tolist() == plain.scores(unseen).tolist()
-    else:
-        assert fitted.scores(unseen).mean() > plain.scores(unseen).mean()
-    with pytest.raises(MismatchError, match="5 columns and is given 4"):
-        fitted.scores(X[:, :4])
-    assert fitted.scores(X[:0]).shape == (0,)
-    expected = fitted.scores(unseen).tolist()
-    assert FittedModel.open(fitted.save(folder)).scores(unseen).tolist() == expected
-    assert fit_model(fitted.model, *table(), seed=3).scores(unseen).tolist() == expected
+    for name in MODELS.names():
+        folder = tmp_path / name
+        fitted = fit_model(name, *table(), seed=3)
+        X, y = table(400, seed=1)
+        scores = fitted.scores(X)
+        assert not fitted.reason
+        apart = np.sign(scores[y][:, None] - scores[~y])
+        assert apart.mean() > 0.6
+        X[0] = np.nan
+        X[1, 2:4] = 7.0
+        assert np.isfinite(fitted.scores(X[:2])).all()
+        if fitted.model.output == "probability":
+            assert ((scores >= 0) & (scores <= 1)).all()
+        plain, unseen = fit_model(fitted.model, *table(), balanced=False, seed=3), table(400, seed=1)[0]
+        assert (plain.weighting, fitted.weighting) == ("none", fitted.model.weighting)
+        if fitted.model.weighting == "none":
+            assert name == "k-nearest"
+            assert fitted.scores(unseen).tolist() == plain.scores(unseen).tolist()
+        else:
+            assert fitted.scores(unseen).mean() > plain.scores(unseen).mean()
+        with pytest.raises(MismatchError, match="5 columns and is given 4"):
+            fitted.scores(X[:, :4])
+        assert fitted.scores(X[:0]).shape == (0,)
+        expected = fitted.scores(unseen).tolist()
+        assert FittedModel.open(fitted.save(folder)).scores(unseen).tolist() == expected
+        assert fit_model(fitted.model, *table(), seed=3).scores(unseen).tolist() == expected
 
 
 def test_constants(tmp_path: Path) -> None:

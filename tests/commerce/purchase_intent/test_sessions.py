@@ -18,7 +18,6 @@ from odd_logs import ODD_QUERIES, events_of_shops, random_events
 from session_oracle import one_spelling, pages_of, queries_of, sessions_of
 from statistics_oracle import ORACLE, check_rows, statistics_of
 
-from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.features import FeatureOptions, make_features
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
@@ -28,7 +27,7 @@ from diptych.commerce.purchase_intent.sessions import (
     normalised,
     sessionise,
 )
-from diptych.commerce.purchase_intent.statistics import STATISTICS
+from diptych.commerce.purchase_intent.statistics import STATISTICS, Description, describe
 from diptych.core.errors import DataError, UsageError
 
 
@@ -169,19 +168,18 @@ def test_duckdb_is_the_oracle(engine: Engine, events: list[Row], by: Any, bucket
 
 def test_a_larger_log(tmp_path: Path, engine: Engine) -> None:
     for by in ("client", "visitor", "given"):
-        check_larger(tmp_path / by, engine, by)
-
-
-def check_larger(folder: Path, engine: Engine, by: Any) -> None:
-    events = random_events(1, clients=80)
-    if by == "given":
-        events = [event | {"given_session": str(int(event["t"]) % 3)} for event in events]
-    tables = sessionise(write_log(folder / "log", events, buckets=3), SessionOptions(by=by), engine=engine)
-    check_tables(tables, canonical(events), by=by)
-    found = describe(tables, engine=engine)
-    check_statistics(found, canonical(events), {"by": by})
-    assert all(found.unprotected[name] for name in ORACLE)
-    assert read(tables, "pages")
+        folder = tmp_path / by
+        events = random_events(1, clients=80)
+        if by == "given":
+            events = [event | {"given_session": str(int(event["t"]) % 3)} for event in events]
+        tables = sessionise(
+            write_log(folder / "log", events, buckets=3), SessionOptions(by=by), engine=engine
+        )
+        check_tables(tables, canonical(events), by=by)
+        found = describe(tables, engine=engine)
+        check_statistics(found, canonical(events), {"by": by})
+        assert all(found.unprotected[name] for name in ORACLE)
+        assert read(tables, "pages")
 
 
 def test_spark_is_duckdb(tmp_path: Path, engine: Engine, spark: Engine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +18,11 @@ from planted_logs import expected
 import diptych
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
-from diptych.commerce.purchase_intent.described import Description, describe
 from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
-from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS
+from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS, Description, describe
 from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
 from diptych.commerce.scenes.visits import COUNTRIES, Calendar, ShopWorld
 from diptych.core.errors import UnknownNameError, UsageError
@@ -138,17 +136,6 @@ def test_where_nothing_differs_there_is_no_deviation() -> None:
             assert standardised(rates, ddof) == [None] * len(rates)
 
 
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=40))
-@settings(max_examples=15)
-def test_the_middle_is_that_of_repeated_sessions(lengths: list[int]) -> None:
-    """Every session ten times: then the ends fall between sessions, and the middle is a plain mean."""
-    repeated = sorted(length for length in lengths for _ in range(10))
-    inside = repeated[len(repeated) // 2 : len(repeated) * 9 // 10]
-    counted = [("pc", True, one, repeated.count(one)) for one in set(repeated)]
-    (row, _) = finished("session-length-quantiles", "device purchase length sessions", *counted)
-    assert row["middle"] == pytest.approx(sum(inside) / len(inside))
-
-
 def described_shop(shop: Path, confidence: float = 0.95) -> Description:
     cleaning = Cleaning(countries=COUNTRIES, devices=tuple(DEVICES.values()), most_events=MOST_EVENTS)
     log = ingest(shop, shop.with_name("log"), cleaning=cleaning, buckets=2)
@@ -252,16 +239,6 @@ def check_disclosed(
     assert disclosed.keys() == everything.keys()
 
 
-def test_a_part_cannot_be_had_by_subtraction(description: Description, tmp_path: Path) -> None:
-    with disclosing(DisclosureControl()):
-        description.save(tmp_path / "some")
-    with (tmp_path / "some" / "tables" / "devices.csv").open() as file:
-        rows = {row["device"]: row for row in csv.DictReader(file)}
-    assert rows[RARE]["sessions"] == "< 5"
-    hidden = [name for name, row in rows.items() if not row["purchase_share"]]
-    assert hidden == [RARE, "tv"]  # and the next smallest
-
-
 def test_a_study_keeps_only_what_may_be_shown(tmp_path: Path) -> None:
     name = "table-6.4"
     log = write_log(tmp_path / "shop", [{**one, "device": one["device"].replace(RARE, "tablet"),
@@ -286,4 +263,4 @@ def test_code_reads_unprotected_counts_in_one_place_only() -> None:
     package = Path(diptych.__file__).parent
     texts = {file: file.read_text("utf-8") for file in package.rglob("*.py")}
     readers = [str(file.relative_to(package)) for file, text in texts.items() if ".unprotected" in text]
-    assert readers == ["commerce/purchase_intent/described.py"]
+    assert readers == ["commerce/purchase_intent/statistics.py"]

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,87 +77,75 @@ def test_a_seed_means_the_same_for_ever(tmp_path: Path) -> None:
     assert [one.version for one in GENERATORS.values()] == [1, 1, 2]
 
 
-def test_the_cache_is_filled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def each_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path, Any]]:
+    """Every generator's name, with a folder and patches of its own."""
     for name in MAKE:
         (tmp_path / f"of {name}").mkdir()
         with monkeypatch.context() as patch:
-            check_the_cache_is_filled_once(name, tmp_path / f"of {name}", patch)
+            yield name, tmp_path / f"of {name}", patch
 
 
-def check_the_cache_is_filled_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIPTYCH_CACHE", str(tmp_path))
-    first = MAKE[name](None)
-    assert first.parent == tmp_path / name
-    before, stamp = every_byte(first), (first / "dataset.json").stat().st_mtime_ns
-    assert MAKE[name](None, seed=0) == first
-    assert (first / "dataset.json").stat().st_mtime_ns == stamp
-    assert len({first, MAKE[name](None, seed=1), MAKE[name](None, **OTHER[name])}) == 3
-    for file in sorted(set(before) - {"dataset.json"})[:2]:
-        (first / file).unlink()
-        assert MAKE[name](None) == first
-        assert every_byte(first) == before
-    if name != "scenes":  # whose pictures' sizes are not kept
-        (first / file).write_bytes(b"half")
-        MAKE[name](None)
-        assert every_byte(first) == before
-    assert {path.suffix for path in (tmp_path / name).glob(".*")} == {".lock"}
+def test_the_cache_is_filled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, folder, patch in each_generator(tmp_path, monkeypatch):
+        patch.setenv("DIPTYCH_CACHE", str(folder))
+        first = MAKE[name](None)
+        assert first.parent == folder / name
+        before, stamp = every_byte(first), (first / "dataset.json").stat().st_mtime_ns
+        assert MAKE[name](None, seed=0) == first
+        assert (first / "dataset.json").stat().st_mtime_ns == stamp
+        assert len({first, MAKE[name](None, seed=1), MAKE[name](None, **OTHER[name])}) == 3
+        for file in sorted(set(before) - {"dataset.json"})[:2]:
+            (first / file).unlink()
+            assert MAKE[name](None) == first
+            assert every_byte(first) == before
+        if name != "scenes":  # whose images' sizes are not kept
+            (first / file).write_bytes(b"half")
+            MAKE[name](None)
+            assert every_byte(first) == before
+        assert {path.suffix for path in (folder / name).glob(".*")} == {".lock"}
 
 
 def test_what_stops_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MAKE:
-        (tmp_path / f"of {name}").mkdir()
-        with monkeypatch.context() as patch:
-            check_what_stops_half_way_leaves_nothing(name, tmp_path / f"of {name}", patch)
+    for name, folder, patch in each_generator(tmp_path, monkeypatch):
+        make_chunk, full = GENERATORS[name].make_chunk, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        for stop, error, words in (
+            (KeyboardInterrupt(), KeyboardInterrupt, None),
+            (full, StorageError, "No space left.*free some space"),
+        ):
 
+            def broken(*given: object, stop: BaseException = stop, make: Any = make_chunk) -> None:
+                make(*given)
+                raise stop
 
-def check_what_stops_half_way_leaves_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_chunk, full = GENERATORS[name].make_chunk, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    for stop, error, words in (
-        (KeyboardInterrupt(), KeyboardInterrupt, None),
-        (full, StorageError, "No space left.*free some space"),
-    ):
-
-        def broken(*given: object, stop: BaseException = stop) -> None:
-            make_chunk(*given)
-            raise stop
-
-        with monkeypatch.context() as patch:
-            patch.setattr(GENERATORS[name], "make_chunk", broken)
-            refused(error, words, MAKE[name], tmp_path / "one")
-        assert not list(tmp_path.iterdir())
-    with stop_when(lambda: True):
-        refused(Interrupted, "stopped while making", MAKE[name], tmp_path / "one")
-    assert not list(tmp_path.iterdir())
-    assert MAKE[name](tmp_path / "one").is_dir()
+            with patch.context() as inner:
+                inner.setattr(GENERATORS[name], "make_chunk", broken)
+                refused(error, words, MAKE[name], folder / "one")
+            assert not list(folder.iterdir())
+        with stop_when(lambda: True):
+            refused(Interrupted, "stopped while making", MAKE[name], folder / "one")
+        assert not list(folder.iterdir())
+        assert MAKE[name](folder / "one").is_dir()
 
 
 def test_nothing_else_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in MAKE:
-        (tmp_path / f"of {name}").mkdir()
-        with monkeypatch.context() as patch:
-            check_nothing_else_is_overwritten(name, tmp_path / f"of {name}", patch)
-
-
-def check_nothing_else_is_overwritten(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-    refused(UsageError, "holds other files", MAKE[name], tmp_path)
-    refused(UsageError, "is a file", MAKE[name], tmp_path / "thesis.tex")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "dataset.json").write_text('{"dataset": "other"}')
-    refused(UsageError, "holds other files", MAKE[name], tmp_path / "other")
-    (tmp_path / "empty").mkdir()
-    folder = MAKE[name](tmp_path / "empty")
-    before = every_byte(folder)
-    key, value = next(iter(OTHER[name].items()))
-    held = json.loads((folder / "dataset.json").read_text())
-    refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*requested", MAKE[name], folder, **{key: value})
-    version = held["version"]
-    monkeypatch.setattr(GENERATORS[name], "version", version + 1)
-    refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], folder)
-    assert every_byte(folder) == before
-    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    for name, folder, patch in each_generator(tmp_path, monkeypatch):
+        (folder / "thesis.tex").write_text("years of work")
+        refused(UsageError, "holds other files", MAKE[name], folder)
+        refused(UsageError, "is a file", MAKE[name], folder / "thesis.tex")
+        (folder / "other").mkdir()
+        (folder / "other" / "dataset.json").write_text('{"dataset": "other"}')
+        refused(UsageError, "holds other files", MAKE[name], folder / "other")
+        (folder / "empty").mkdir()
+        made = MAKE[name](folder / "empty")
+        before = every_byte(made)
+        key, value = next(iter(OTHER[name].items()))
+        held = json.loads((made / "dataset.json").read_text())
+        refused(UsageError, rf"{key}={held[key]}.*{key}={value}.*requested", MAKE[name], made, **{key: value})
+        version = held["version"]
+        patch.setattr(GENERATORS[name], "version", version + 1)
+        refused(UsageError, rf"version {version} with.*version {version + 1} with", MAKE[name], made)
+        assert every_byte(made) == before
+        assert (folder / "thesis.tex").read_text() == "years of work"
 
 
 def test_impossible_wishes(tmp_path: Path) -> None:
@@ -174,6 +162,6 @@ def test_impossible_wishes(tmp_path: Path) -> None:
         ("shop-log", {"zone": "../../etc/passwd"}, "time zone"),
         ("shop-log", {"effects": {"hour_shares": 1}}, "hour_shares.*did you mean"),
     ]
-    for name, options, said in cases:
-        refused(UsageError, said, MAKE[name], tmp_path / "one", **options)
+    for name, options, words in cases:
+        refused(UsageError, words, MAKE[name], tmp_path / "one", **options)
         assert not list(tmp_path.iterdir())

@@ -30,9 +30,8 @@ from diptych.commerce.scenes.products import (
     spoilt,
     title_of,
 )
-from diptych.core.errors import DataError, ImageError, UsageError
+from diptych.core.errors import DataError, ImageError
 from diptych.core.reading import read_json
-from diptych.data import read_collection
 from diptych.data.collection import Collection
 from diptych.data.products import attributes_of, paths_of, plain_text
 
@@ -113,11 +112,6 @@ def test_records_are_products(shop: Path, products: Collection) -> None:
         if not products.pictured[row]:
             refused(ImageError, "has no picture", products.image, row)
     assert 25 <= spoilt <= 90
-
-
-def test_the_reader_recognises_it(shop: Path, products: Collection) -> None:
-    assert read_collection(shop).text_fingerprint == products.text_fingerprint
-    refused(UsageError, "has no option 'images'", read_collection, shop, images="elsewhere")
 
 
 def test_what_is_damaged_is_said_to_be(tmp_path: Path) -> None:

@@ -70,22 +70,18 @@ def test_sessions_are_found_as_they_were_drawn(shop: Path, sessions: list[dict[s
 
 def test_dirt_is_counted_by_the_rule(shop: Path, tmp_path: Path) -> None:
     for visitors in (600, 40):
-        check_dirt(shop, tmp_path / str(visitors), visitors)
-
-
-def check_dirt(shop: Path, tmp_path: Path, visitors: int) -> None:
-    half = visitors == 40
-    options: dict[str, Any] = {"dirt": 0.5} if half else {"dirt": 0.02, "seed": 5}
-    folder = make_shop_log(tmp_path / "log", visitors=visitors, format="parquet", **options)
-    rows, truth = raw_rows(folder), truth_of(folder)
-    kept, dropped = cleaned(rows)
-    assert dict(dropped) == truth["dirt"]
-    assert min(dropped.values()) > 20
-    assert len(rows) == truth["rows"] == len(kept) + dropped.total()
-    assert truth == truth | totals_of(sessions_of(kept))
-    if not half:
-        assert sessions_of(kept) == sessions_of(raw_rows(shop))
-        assert any(one["time"] > other["time"] for one, other in pairwise(kept)), "in no order"
+        half = visitors == 40
+        options: dict[str, Any] = {"dirt": 0.5} if half else {"dirt": 0.02, "seed": 5}
+        folder = make_shop_log(tmp_path / str(visitors), visitors=visitors, format="parquet", **options)
+        rows, truth = raw_rows(folder), truth_of(folder)
+        kept, dropped = cleaned(rows)
+        assert dict(dropped) == truth["dirt"]
+        assert min(dropped.values()) > 20
+        assert len(rows) == truth["rows"] == len(kept) + dropped.total()
+        assert truth == truth | totals_of(sessions_of(kept))
+        if not half:
+            assert sessions_of(kept) == sessions_of(raw_rows(shop))
+            assert any(one["time"] > other["time"] for one, other in pairwise(kept)), "in no order"
 
 
 def test_a_session_is_as_it_should_be(sessions: list[dict[str, Any]]) -> None:

@@ -152,7 +152,7 @@ def trained_products(catalogue: Catalogue, texts: Sequence[str], options: TrainO
         raise DataError(problem, "give at least two that have one")
     words = {texts[node] for node in labels[products].tolist()}
     if len(words) < 2 and not options.resample:
-        problem = f"all {len(products):,} products ask with the words {words.pop()!r}"
+        problem = f"all {len(products):,} products have the query {words.pop()!r}"
         fix = "a contrastive loss needs two categories: choose another setting, or query=path"
         raise DataError(problem, fix)
     return products

@@ -42,7 +42,7 @@ from diptych.commerce.logs.formats import (
     read_mapping,
 )
 from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, SECOND, UNKNOWN, zone_of
+from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, UNKNOWN, zone_of
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
@@ -111,14 +111,8 @@ class Cleaning(Options):
 _DECLARED = read_toml(Path(__file__).with_name("rules.toml"))
 _STAGED = [name for name in COLUMNS if not name.startswith("local_")]
 _KEPT = ", ".join((*_STAGED, "address", "is_twin"))
-_MARKS: Mapping[str, str] = _DECLARED["marks"]  # what is counted of all rows besides: among which of them
+_MARKS: Mapping[str, str] = _DECLARED["marks"]  # what else is counted of all rows: among which of them
 _NAMED = 20  # things that a rule names of what it dropped
-_DAY, _HOUR = 86_400 * SECOND, 3_600 * SECOND
-_LOCAL = {
-    "local_day": f"(local_us // {_DAY})::INTEGER",
-    "local_hour": f"(local_us // {_HOUR} % 24)::TINYINT",
-    "local_dow": f"((local_us // {_DAY} + 3) % 7)::TINYINT",  # 1970-01-01 was a Thursday, and 0 is Monday
-}
 _PARQUET = "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd"
 
 
@@ -158,11 +152,8 @@ class _Import:
         sizes = [1 + (file.path.stat().st_size >> 20) for file, _ in self.files]
         with task("reading", total=sum(sizes), unit="MB") as bar:
             for number, (size, (file, layout)) in enumerate(zip(sizes, self.files, strict=True)):
-                rows = f"""
-                    SELECT {", ".join([_KEPT, *_MARKS])}, rule, (CASE rule {names} END)::VARCHAR AS named,
-                        if(rule = 0, bucket_of(client_id, {self.buckets}), {self.buckets})::INTEGER AS bucket
-                    FROM (SELECT *, CASE {drops} ELSE 0 END::INTEGER AS rule
-                          FROM ({canonical_sql(file, layout, self.read)}))"""
+                rows = canonical_sql(file, layout, self.read)
+                rows = _sql("staged", names=names, drops=drops, rows=rows, buckets=self.buckets)
                 target = literal(self.work / f"{number:05d}")
                 copy = f"COPY ({rows}) TO {target} (FORMAT parquet, PARTITION_BY (bucket))"
                 self.read += self.database.run(copy, bar, size, file.path.name)[0][0]
@@ -184,18 +175,13 @@ class _Import:
         return sorted(self.events.glob("*/*.parquet"))
 
     def _write_bucket(self, staged: Sequence[Path], folder: Path) -> None:
-        left = f"FROM {_table(staged)} WHERE event_id NOT IN (SELECT event_id FROM dropped)"
-        self.database.rows(f"CREATE OR REPLACE TEMP VIEW events AS SELECT {_KEPT} {left}")
-        for place, rule in enumerate(self.rules, 1):
+        self.database.rows(_sql("events", staged=_table(staged)))
+        for number, rule in enumerate(self.rules, 1):
             if "of_client" in rule:
                 drops = rule["drops"].format(same=", ".join(_STAGED[1:]))
-                found = f"SELECT event_id, {place}, named FROM ({drops}) AS found (event_id, named)"
-                self.database.rows(f"INSERT INTO dropped {found}")
-        columns = ", ".join(f"{_LOCAL.get(name, name)} AS {name}" for name in COLUMNS)
-        wall = f"epoch_us(timezone({literal(self.zone)}, make_timestamptz(t_us)))"
-        rows = f"SELECT *, {'t_us' if self.zone == 'UTC' else wall} AS local_us FROM events"
-        ordered = f"SELECT {columns} FROM ({rows}) ORDER BY client_id, t_us, event_id"
+                self.database.rows(_sql("dropped", number=number, drops=drops))
         folder.mkdir(parents=True)
+        ordered = _sql("bucket", columns=", ".join(COLUMNS), zone=literal(self.zone))
         copy = f"COPY ({ordered}) TO {literal(folder / 'part.parquet')} ({_PARQUET})"
         if not self.database.rows(copy)[0][0]:
             shutil.rmtree(folder)
@@ -206,20 +192,20 @@ class _Import:
         lost = "SELECT rule, named FROM dropped"
         if staged := sorted(self.work.glob(f"*/bucket={self.buckets}/*.parquet")):
             lost += f" UNION ALL SELECT rule, named FROM {_table(staged)}"
-        counted = f"""
-            SELECT rule, named, n, sum(n) OVER (PARTITION BY rule)::BIGINT
-            FROM (SELECT rule, named, count(*) AS n FROM ({lost}) GROUP BY rule, named)
-            QUALIFY row_number() OVER (PARTITION BY rule ORDER BY named IS NULL, n DESC, named) <= {_NAMED}
-            ORDER BY n DESC, named"""
         found: list[dict[str, Any]] = [
             {"rule": rule["name"], "description": rule["description"], "dropped": 0} for rule in self.rules
         ]
-        for number, name, n, total in self.database.rows(counted):
+        for number, name, n, total in self.database.rows(_sql("report", lost=lost, most=_NAMED)):
             found[number - 1]["dropped"] = total
             if name is not None:
                 found[number - 1].setdefault("named", {})[name] = n
         found[0]["dropped"] += self.rejected
         return found
+
+
+def _sql(name: str, **given: object) -> str:
+    query: str = _DECLARED["sql"][name]
+    return query.format(kept=_KEPT, marks=", ".join(_MARKS), **given)
 
 
 def _table(paths: Iterable[Path]) -> str:

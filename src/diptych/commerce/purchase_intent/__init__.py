@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from diptych.commerce.logs import Log as Log
     from diptych.commerce.logs import ingest as ingest
     from diptych.commerce.purchase_intent.auditing import audit as audit
-    from diptych.commerce.purchase_intent.described import describe as describe
     from diptych.commerce.purchase_intent.evaluation import Evaluation as Evaluation
     from diptych.commerce.purchase_intent.evaluation import evaluate as evaluate
     from diptych.commerce.purchase_intent.features import make_features as make_features
@@ -20,3 +19,4 @@ if TYPE_CHECKING:
     from diptych.commerce.purchase_intent.scoring import Scorer as Scorer
     from diptych.commerce.purchase_intent.scoring import train as train
     from diptych.commerce.purchase_intent.sessions import sessionise as sessionise
+    from diptych.commerce.purchase_intent.statistics import describe as describe

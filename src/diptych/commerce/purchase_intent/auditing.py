@@ -22,7 +22,7 @@ from diptych.commerce.logs.database import literal, literals
 from diptych.commerce.logs.log import EVENTS, Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.engine import open_engine
-from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
+from diptych.commerce.purchase_intent.evaluation import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import (
     NOTHING,
     OTHER_PAGE,
@@ -33,7 +33,12 @@ from diptych.commerce.purchase_intent.features.fitting import (
 from diptych.commerce.purchase_intent.features.make import make_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import FEWEST, fit_model
-from diptych.commerce.purchase_intent.options import AuditOptions, FeatureOptions, SessionOptions
+from diptych.commerce.purchase_intent.options import (
+    AuditOptions,
+    FeatureOptions,
+    SessionOptions,
+    TrainOptions,
+)
 from diptych.commerce.purchase_intent.scoring.training import slices_of
 from diptych.commerce.purchase_intent.sessions import BUFFER, SessionTables, sessionise
 from diptych.commerce.purchase_intent.shown import step_text
@@ -302,7 +307,7 @@ def audit(
         "single-column": steps,
         "permuted-labels": fitted,
     }
-    *slices, note = slices_of(features, holdout=_LATER, seed=options.seed)
+    *slices, note = slices_of(features, TrainOptions(holdout=_LATER, seed=options.seed))
     found: list[Finding] = []
     for name, given in (("shift", (features, log, fitted, options.seed)), ("known-columns", (features,))):
         if name in chosen:

@@ -1,7 +1,7 @@
 """Engines: where a pass over a log runs, DuckDB in this process or Spark.
 
-Sessions, statistics and features are written once, as Ibis expressions over integers and keys; an engine reads
-files into tables, runs expressions and writes what comes out.
+Sessions, statistics and features are written once, as queries of integers and keys in DuckDB's words, which Ibis
+translates for Spark; an engine reads files into tables, runs queries and writes what comes out.
 """
 
 from __future__ import annotations
@@ -34,11 +34,19 @@ class _Engine:
     rows_at_once: int | None = None  # events that one pass should hold; None: the engine divides its work
     keeps_order = False  # whether windows without an order see rows in that of their file or held table
 
-    def __init__(self, spill: Path | None) -> None:
-        if spill is not None:
-            spill.mkdir(parents=True, exist_ok=True)
-        self._spill = Path(tempfile.mkdtemp(prefix="diptych-spill-", dir=spill))
+    _connection: Any  # of Ibis
+
+    def __init__(self) -> None:
+        self._spill = Path(tempfile.mkdtemp(prefix="diptych-spill-"))
         self._remove_spilled = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+
+    def sql(self, query: str) -> ir.Table:
+        """Return the rows of a query in DuckDB's words over tables by name."""
+        with warnings.catch_warnings(
+            action="ignore", category=DeprecationWarning
+        ):  # of DuckDB 1.5, by Ibis 12
+            found: ir.Table = self._connection.sql(query, dialect="duckdb")
+        return found
 
     def close(self) -> None:
         self._remove_spilled()
@@ -57,7 +65,7 @@ class DuckDBEngine(_Engine):
     rows_at_once = 1_000_000
     keeps_order = True
 
-    def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
+    def __init__(self, memory_limit: str | None, threads: int | None) -> None:
         limit = None if memory_limit is None else f"{mebibytes(memory_limit)}MiB"
         given = {"memory_limit": limit, "threads": threads, "preserve_insertion_order": True}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -65,7 +73,7 @@ class DuckDBEngine(_Engine):
             settings[f"{name}_extensions"] = False
         require("duckdb", "commerce", "reading a log")
         ibis = require("ibis", "commerce", "reading a log")
-        super().__init__(spill)
+        super().__init__()
         self._connection = ibis.duckdb.connect(temp_directory=str(self._spill), **settings)
         self._run("SET enable_progress_bar = false")  # library code prints nothing
         # Passes over parts of a log run the same expressions, and compiling takes as long as a tenth of one.
@@ -93,8 +101,7 @@ class DuckDBEngine(_Engine):
         self._run(f"CREATE TEMP TABLE {name} AS {self._compiled(expression)}")
         self._held += 1
         try:
-            # DuckDB's sums are wider than Ibis declares them
-            yield self._connection.table(name).cast(dict(expression.schema().items()))
+            yield self._connection.table(name)
         finally:
             self._held -= 1
             self._run(f"DROP TABLE {name}")
@@ -117,11 +124,11 @@ class SparkEngine(_Engine):
 
     name = "spark"
 
-    def __init__(self, memory_limit: str | None, threads: int | None, spill: Path | None) -> None:
+    def __init__(self, memory_limit: str | None, threads: int | None) -> None:
         limit = None if memory_limit is None else mebibytes(memory_limit)
         sql = require("pyspark.sql", "spark", "the engine spark").SparkSession
         ibis = require("ibis", "commerce", "reading a log")
-        super().__init__(spill)
+        super().__init__()
         self._is_own, self._views = sql.getActiveSession() is None, 0
         settings = {
             "spark.app.name": "diptych",
@@ -208,14 +215,16 @@ Engine = DuckDBEngine | SparkEngine
 ENGINES: dict[str, type[Engine]] = {"duckdb": DuckDBEngine, "spark": SparkEngine}
 
 
+def rows_of(engine: Engine, query: str, files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return the rows of a query over files, which stand for its braces."""
+    table = engine.to_arrow(engine.sql(query.format(engine.read(files).get_name())))
+    return [*table.to_pylist()]
+
+
 def open_engine(
-    name: str = "duckdb",
-    *,
-    memory_limit: str | None = None,
-    threads: int | None = None,
-    spill: Path | None = None,
+    name: str = "duckdb", *, memory_limit: str | None = None, threads: int | None = None
 ) -> Engine:
     """Open an engine; close it after use. Spark is the session that runs, else one on this machine."""
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
-    return ENGINES[name](memory_limit, threads, spill)
+    return ENGINES[name](memory_limit, threads)

@@ -16,18 +16,17 @@ its first event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from functools import partial, reduce
 from itertools import accumulate, groupby
-from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from diptych.commerce.logs.database import literals
 from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
@@ -36,15 +35,15 @@ from diptych.core.extras import require
 from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
+from diptych.core.reading import read_toml
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-Window = Callable[..., Any]  # of ibis.window, for the rows of one key in order
-
 BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
 TABLES = read_columns(Path(__file__).with_name("sessions.toml"))
+PASSES = read_toml(Path(__file__).with_name("passes.toml"))
 
 
 @dataclass(frozen=True)
@@ -84,134 +83,6 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
     letters = text.replace("İ", "i").lower().replace("ς", "σ")
     spaced = letters.re_replace(_BLANKS, " ").re_replace("^ | $", "")
     return ibis.ifelse(text.re_search(_ODD), spaced, text.lower())
-
-
-# A session begins where the key changes or more than the gap has gone by, in whole microseconds. Sessions are numbered
-# by counting such beginnings and pages by counting pages, which is all that later steps need of the order. What only a
-# first event says (client, device, channel, local time) is read again for it: rows that are held stay small.
-
-ORDER = ("t_us", "event_id")  # of events within a key
-
-_FLAGS = ("is_purchase", "is_action", "is_page", "is_query")
-
-
-def _keys(events: ir.Table, by: str) -> dict[str, ir.Value]:
-    """Return columns of which all values of two events are equal if they can be in one session; never null."""
-    import ibis
-
-    if by == "client":
-        return {"client": events.client_id}
-    if by == "given":
-        return {"client": events.client_id, "given": events.given_session.fill_null("")}
-    # A client may be called as a visitor is.
-    return {
-        "has_visitor": events.visitor_id.notnull(),
-        "visitor_or_client": ibis.coalesce(events.visitor_id, events.client_id),
-    }
-
-
-def _assigned(
-    rows: ir.Table, window: Window, found: Sequence[str], keys: Sequence[str], options: SessionOptions
-) -> ir.Table:
-    """Return events with ``keys``, the last the number of their session; the visitor only where it is a new one."""
-    import ibis
-
-    whole, so_far = window(), window(rows=(None, 0))
-    same = reduce(and_, (rows[name] == rows[name].lag().over(whole) for name in found))
-    in_time = rows.t_us - rows.t_us.lag().over(whole) <= round(options.gap_minutes * 60 * SECOND)
-    if options.by == "given":
-        in_time = in_time | (rows.given != "")
-    rows = rows.mutate(
-        is_first=~(same & in_time).fill_null(False),
-        is_news=~rows.visitor_id.identical_to(rows.visitor_id.lag().over(whole)),
-    )
-    return rows.select(
-        *(*keys[:-1], *ORDER, "is_first", *_FLAGS, "text"),
-        number=rows.count(where=rows.is_first).over(so_far),
-        pages_before=rows.count(where=rows.is_page).over(so_far) - rows.is_page.cast("int64"),
-        visitor_id=ibis.ifelse(rows.is_news | rows.is_first, rows.visitor_id, ibis.null("string")),
-    )
-
-
-def _gathered(events: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return one row per session, of what is added up over its events whatever their order."""
-    return events.group_by(keys).aggregate(
-        session_id=events.event_id.max(where=events.is_first),  # of one event: no other is the first
-        start_us=events.t_us.min(),
-        end_us=events.t_us.max(),
-        n_events=events.count(),
-        length=events.count(where=events.is_action),
-        n_pages=events.count(where=events.is_page),
-        n_queries=events.count(where=events.is_query),
-        first_purchase_us=events.t_us.min(where=events.is_purchase),
-        pages_earlier=events.pages_before.min(),
-        until_purchase=events.pages_before.min(where=events.is_purchase),
-    )
-
-
-def _visitors(events: ir.Table, keys: Sequence[str]) -> ir.Table:
-    """Return of the sessions with a visitor who it is, the first in time of several."""
-    import ibis
-
-    known = events.filter(events.visitor_id.notnull())
-    found = known.group_by(keys).aggregate(
-        visitor_id=known.visitor_id.min(),
-        last=known.visitor_id.max(),  # of the alphabet
-        until_identified=known.pages_before.min(),
-    )
-    several = found.filter(found.visitor_id != found["last"]).select(keys)
-    known = known.semi_join(several, keys)
-    known = known.mutate(turn=ibis.row_number().over(ibis.window(group_by=keys, order_by=ORDER)))
-    of_several = known.group_by(keys).aggregate(
-        first=known.visitor_id.max(where=known.turn == 0), n_visitors=known.visitor_id.nunique()
-    )
-    rows = found.left_join(of_several, keys)
-    return rows.select(
-        *keys,
-        "until_identified",
-        visitor_id=ibis.coalesce(rows["first"], rows.visitor_id),
-        n_visitors=ibis.coalesce(rows.n_visitors, 1),
-    )
-
-
-def _sessions(log: ir.Table, events: ir.Table, gathered: ir.Table, keys: Sequence[str]) -> ir.Table:
-    import ibis
-
-    first = log.select(
-        session_id=log.event_id,
-        client_id=log.client_id,
-        device=log.device,
-        channel=log.channel,
-        start_day=log.local_day,
-        start_hour=log.local_hour,
-        start_dow=log.local_dow,
-    )
-    rows = gathered.inner_join(first, "session_id").left_join(_visitors(events, keys), keys)
-    rows = rows.mutate(
-        person=ibis.coalesce(rows.visitor_id, rows.client_id),
-        n_visitors=ibis.coalesce(rows.n_visitors, 0),
-        purchase=rows.first_purchase_us.notnull(),
-        pages_before_purchase=rows.until_purchase - rows.pages_earlier,
-        pages_before_identified=rows.until_identified - rows.pages_earlier,
-    )
-    return _as_declared(rows, "sessions")
-
-
-def _pages(events: ir.Table, gathered: ir.Table, keys: Sequence[str], most: int) -> ir.Table:
-    long = gathered.filter(gathered.n_pages >= most + BUFFER).select(*keys, "session_id", "pages_earlier")
-    pages = events.filter(events.is_page).inner_join(long, keys)
-    pages = pages.mutate(
-        position=pages.pages_before - pages.pages_earlier + 1, page_type=pages.text.fill_null(UNKNOWN)
-    )
-    return _as_declared(pages.filter(pages.position <= most), "pages")
-
-
-def _queries(events: ir.Table, gathered: ir.Table, sessions: ir.Table, keys: Sequence[str]) -> ir.Table:
-    queries = events.filter(events.is_query).select(*keys, "text")
-    queries = queries.inner_join(gathered.select(*keys, "session_id"), keys)
-    queries = queries.inner_join(sessions.select("session_id", "device", "purchase"), "session_id")
-    queries = queries.mutate(query=normalised(queries.text).fill_null(""))
-    return _as_declared(queries, "queries")
 
 
 def _as_declared(table: ir.Table, name: str) -> ir.Table:
@@ -264,9 +135,8 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
     if not log.buckets:
         raise DataError(f"{log.folder} holds no events", "import the log again")
     if options.by == "given":
-        events = engine.read(log.buckets)
-        found = engine.to_arrow(events.aggregate(n=events.given_session.count()))
-        if not found.column("n")[0].as_py():
+        (found,) = rows_of(engine, "SELECT count(given_session) AS n FROM {}", log.buckets)
+        if not found["n"]:
             raise UsageError(f"{log.name} brings no sessions of its own", "take them by client")
     for name in TABLES:
         (folder / name).mkdir()
@@ -277,15 +147,7 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
         for number, (files, n) in enumerate(_passes(log.buckets, most)):
             _run_pass(engine, files, options, folder, f"part-{number:04d}.parquet")
             bar.advance(n)
-    sessions = engine.read(sorted((folder / "sessions").iterdir()))
-    counted = sessions.aggregate(
-        events=sessions.n_events.sum().fill_null(0),
-        sessions=sessions.count(),
-        identified=sessions.visitor_id.count(),
-        purchases=sessions.count(where=sessions.purchase),
-        several_visitors=sessions.count(where=sessions.n_visitors > 1),
-    )
-    counts: dict[str, int] = engine.to_arrow(counted).to_pylist()[0]
+    (counts,) = rows_of(engine, PASSES["queries"]["counts"], sorted((folder / "sessions").iterdir()))
     for name in ("pages", "queries"):
         counts[name] = sum(pq.read_metadata(file).num_rows for file in (folder / name).iterdir())
     return counts
@@ -294,29 +156,39 @@ def _write_tables(log: Log, options: SessionOptions, engine: Engine, folder: Pat
 def _run_pass(
     engine: Engine, files: Sequence[Path], options: SessionOptions, folder: Path, part: str
 ) -> None:
-    import ibis
-
-    log = engine.read(files, "events")
-    found = _keys(log, options.by)
-    # Words are compared before any window, where a file's dictionary of them serves all its rows.
-    events = log.select(
-        *(*ORDER, "is_purchase", "visitor_id"),
-        is_action=log.action.isin(LENGTH_ACTIONS),
-        is_page=log.action == "page",
-        is_query=log.action == "query",
-        text=ibis.ifelse(log.action == "page", log.page_type, log["query"]),
-        **found,
-    )
-    window, keys = partial(ibis.window, group_by=None, order_by=None), ["number"]
+    found, queries = PASSES["keys"][options.by], PASSES["queries"]
+    # An import writes in the order of clients, so that windows need none; rows by another key are put in order first.
+    in_order, names = engine.keeps_order, ", ".join(found)
+    turn = "" if in_order else f"PARTITION BY {names} ORDER BY t_us, event_id"
+    words = {
+        "log": engine.read(files, "events").get_name(),
+        "actions": literals(LENGTH_ACTIONS),
+        "found": ", ".join(f"{sql} AS {name}" for name, sql in found.items()),
+        "parts": "" if in_order else f"{names},",
+        "keys": "number" if in_order else f"{names}, number",
+        "turn": turn,
+        "so_far": "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+        "same": " AND ".join(f"{name} = lag({name}) OVER ({turn})" for name in found),
+        "is_given": "given <> ''" if options.by == "given" else "false",
+        "gap": round(options.gap_minutes * 60 * SECOND),
+        "unknown": UNKNOWN,
+        "least": options.pages + BUFFER,
+        "most": options.pages,
+    }
+    words["events"] = queries["events"].format(**words)
     with ExitStack() as stack:
-        if not engine.keeps_order:
-            window, keys = partial(ibis.window, group_by=list(found), order_by=ORDER), [*found, "number"]
-        elif options.by != "client":  # the order in which an import writes
-            events = stack.enter_context(engine.held(events.order_by([*found, *ORDER])))
-        events = stack.enter_context(engine.held(_assigned(events, window, list(found), keys, options)))
-        gathered = stack.enter_context(engine.held(_gathered(events, keys)))
-        written = folder / "sessions" / part
-        engine.write(_sessions(log, events, gathered, keys), written)
-        sessions = engine.read([written], "sessions")
-        engine.write(_pages(events, gathered, keys, options.pages), folder / "pages" / part)
-        engine.write(_queries(events, gathered, sessions, keys), folder / "queries" / part)
+
+        def hold(query: str) -> str:
+            return str(stack.enter_context(engine.held(engine.sql(query))).get_name())
+
+        if in_order and options.by != "client":
+            words["events"] = f"FROM {hold(words['events'] + f' ORDER BY {names}, t_us, event_id')}"
+        for name in ("assigned", "gathered"):
+            words[name] = hold(queries[name].format(**words))
+        for name in TABLES:
+            table = engine.sql(queries[name].format(**words))
+            if name == "queries":
+                table = table.mutate(query=normalised(table["query"]).fill_null(""))
+            engine.write(_as_declared(table, name), folder / name / part)
+            if name == "sessions":
+                words["written"] = engine.read([folder / name / part], name).get_name()

@@ -16,7 +16,7 @@ from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
 
 if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.evaluation.cross_validation import Evaluation
+    from diptych.commerce.purchase_intent.evaluation import Evaluation
 
 
 Row = Mapping[str, Any]

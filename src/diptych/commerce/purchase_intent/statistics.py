@@ -1,37 +1,48 @@
-"""Statistics of a log's sessions (thesis sections 6.3 and 6.4): counted by any engine, finished by one query each.
+"""A description of a log: the statistics of its sessions (thesis sections 6.3 and 6.4), tables, charts, CSV files.
 
-The sessions are counted once into small tables; an Ibis expression takes integers and keys from these on DuckDB or
-Spark. ``statistics.toml`` has the query that makes shares, intervals and standardised rates of them, in DuckDB, so
-that engines cannot differ in them. Intervals take sessions as independent of each other. Those of one visitor are not
-quite, so that with many sessions per visitor the truth lies outside more often than stated.
+The sessions are counted once into small tables, of which a query takes integers and keys on DuckDB or Spark; another
+makes shares, intervals and standardised rates of them, in DuckDB, so that engines cannot differ in them. Both stand in
+``statistics.toml``. Intervals take sessions as independent of each other. Those of one visitor are not quite, so that
+with many sessions per visitor the truth lies outside more often than stated.
+
+::
+
+    FOLDER/
+      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
+      tables/overview.csv      the statistics as they may be shown, for spreadsheets
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.engine import Engine
-from diptych.commerce.purchase_intent.options import DescribeOptions
+from diptych.commerce.purchase_intent.disclosure import DisclosureControl
+from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.shown import TEXTS, Row, number, table_of
+from diptych.core.artifact import Artifact
+from diptych.core.chart import Chart, Series
+from diptych.core.context import track
+from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.extras import require
+from diptych.core.files import write_csv
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
+from diptych.core.table import Table
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-Row = dict[str, Any]
-
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
 CLASSES = (True, False)  # purchase sessions and others, in the order of tables
-_CUBE = ("device", "channel", "purchase", "start_dow", "start_hour", "weekend")
 
 
 class Counts:
@@ -40,130 +51,29 @@ class Counts:
     def __init__(
         self, engine: Engine, tables: SessionTables, options: DescribeOptions, held: ExitStack
     ) -> None:
-        import ibis
-
         self.options, self.engine, self._held = options, engine, held
-        self.sessions, self.queries = (
-            table.mutate(device=ibis.ifelse(table.device == ALL, f'"{ALL}"', table.device))
-            for table in (engine.read(tables.files(name)) for name in ("sessions", "queries"))
-        )
-        if "weekend" not in self.sessions.columns:
-            self.sessions = self.sessions.mutate(weekend=self.sessions.start_dow >= 5)
+        read = {name: engine.read(tables.files(name)) for name in ("sessions", "queries")}
+        self._words: dict[str, str] = _DECLARED["words"] | {"counted": _DECLARED["words"][options.journey]}
+        if "weekend" in read["sessions"].columns:  # a table of whole sessions brings it
+            self._words["weekend"] = "weekend"
+        self._words |= {name: table.get_name() for name, table in read.items()}
 
-    def _counted(self, table: ir.Table, keys: Sequence[str], **counts: ir.Value) -> ir.Table:
-        return self._held.enter_context(self.engine.held(table.group_by(keys).aggregate(**counts)))
-
-    @cached_property
-    def cube(self) -> ir.Table:
-        """Sessions, and sums over them, by device, channel, class and time."""
-        sessions, n = self.sessions, self.sessions.n_queries
-        sums = {"events": sessions.n_events.sum(), "queries": n.sum(), "squares": (n * n).sum()}
-        return self._counted(
-            sessions,
-            _CUBE,
-            sessions=sessions.count(),
-            identified=sessions.visitor_id.count(),
-            several=sessions.count(where=sessions.n_visitors > 1),
-            **{name: value.cast("int64") for name, value in sums.items()},
-        )
-
-    @cached_property
-    def lengths(self) -> ir.Table:
-        return self._counted(self.sessions, ("device", "purchase", "length"), sessions=self.sessions.count())
-
-    @cached_property
-    def visitors(self) -> ir.Table:
-        known = self.sessions.filter(self.sessions.visitor_id.notnull())
-        used = known.group_by(["visitor_id", "device"]).aggregate(purchase=known.purchase.any())
-        each = used.group_by("visitor_id").aggregate(devices=used.count(), purchaser=used.purchase.any())
-        return self._counted(each, ("purchaser", "devices"), visitors=each.count())
-
-    @cached_property
-    def typed(self) -> ir.Table:
-        queries = self.queries.filter(self.queries["query"] != "")
-        return self._counted(queries, ("purchase", "device", "query"), n=queries.count())
-
-    def unique(self, *keys: str) -> ir.Table:
-        """Return how many different queries there are; one that is typed on several devices is one of all of them."""
-        once = self.typed.group_by([*keys, "query"]).aggregate(n=self.typed.n.sum())
-        counts = {"unique": once.count(), "queries": once.n.sum().fill_null(0).cast("int64")}
-        return once.group_by(list(keys)).aggregate(**counts) if keys else once.aggregate(**counts)
-
-    def sums(self, *names: str, **keys: str) -> ir.Table:
-        """Return sums of the cube's columns, by some of them under other names."""
-        sums = {name: self.cube[name].sum().cast("int64") for name in names or ("sessions",)}
-        by = {name: self.cube[column] for name, column in keys.items()}
-        return self.cube.group_by(**by).aggregate(**sums)
-
-
-def _overview(counts: Counts) -> ir.Table:
-    cube, visitors, clients = counts.cube, counts.visitors, counts.sessions.client_id
-    names = ("events", "sessions", "identified", "queries", "several")
-    bought = cube.purchase, visitors.purchaser
-    parts = (
-        counts.unique().select(distinct="unique"),
-        cube.aggregate(
-            **{name: cube[name].sum() for name in names},
-            purchases=cube.sessions.sum(where=bought[0]),
-            devices=cube.device.nunique(),
-        ),
-        visitors.aggregate(known=visitors.visitors.sum(), buyers=visitors.visitors.sum(where=bought[1])),
-        counts.sessions.aggregate(clients=clients.nunique()),
-    )
-    return reduce(lambda one, other: one.cross_join(other), parts)
-
-
-def _transitions(counts: Counts) -> ir.Table:
-    import ibis
-
-    known = counts.sessions.filter(counts.sessions.visitor_id.notnull())
-    known = known.select("visitor_id", "start_us", "session_id", "device", "purchase")
-    # Nothing of visitors that never bought is counted, and they are nearly all.
-    theirs = known.semi_join(known.filter(known.purchase).select("visitor_id").distinct(), "visitor_id")
-    in_turn = {"group_by": "visitor_id", "order_by": ["start_us", "session_id"]}
-    is_counted = theirs.purchase
-    if counts.options.journey == "journey":
-        is_counted = theirs.purchase.any().over(ibis.window(**in_turn, rows=(0, None)))
-    before = theirs.device.lag().over(ibis.window(**in_turn))
-    pairs = theirs.mutate(is_counted=is_counted, from_device=before)
-    pairs = pairs.filter(pairs.is_counted & pairs.from_device.notnull()).rename(to_device="device")
-    return pairs.group_by(["from_device", "to_device"]).aggregate(transitions=pairs.count())
-
-
-def _unique(counts: Counts) -> ir.Table:
-    import ibis
-
-    by_device, together = counts.unique("purchase", "device"), counts.unique("purchase")
-    return ibis.union(by_device, together.mutate(device=ibis.literal(ALL)).select(by_device.columns))
-
-
-_COUNTED: Mapping[str, Callable[[Counts], ir.Table]] = {
-    "overview": _overview,
-    "session-length": lambda counts: counts.lengths,
-    "session-length-quantiles": lambda counts: counts.lengths,
-    "week-days": lambda counts: counts.sums(purchase="purchase", place="start_dow"),
-    "weekend": lambda counts: counts.sums(purchase="purchase", place="weekend"),
-    "hours": lambda counts: counts.sums(purchase="purchase", place="start_hour"),
-    "channels": lambda counts: counts.sums(purchase="purchase", name="channel"),
-    "devices-per-visitor": lambda counts: counts.visitors,
-    "devices": lambda counts: counts.sums(purchase="purchase", name="device"),
-    "device-transitions": _transitions,
-    "queries": lambda counts: counts.sums(
-        "sessions", "queries", "squares", purchase="purchase", device="device"
-    ),
-    "unique-queries": _unique,
-}
-ORDER = tuple(_COUNTED)  # as the thesis has them
+    def of(self, sql: str) -> ir.Table:
+        """Return the rows of a query, in whose braces tables of counts stand by name."""
+        for name, counted in _DECLARED["tables"].items():
+            if f"{{{name}}}" in sql and name not in self._words:
+                self._words[name] = self._held.enter_context(self.engine.held(self.of(counted))).get_name()
+        return self.engine.sql(sql.format(**self._words))
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """One statistic: what an engine counts, and what ``statistics.toml`` declares."""
+    """One statistic, as ``statistics.toml`` declares it."""
 
     name: str
-    counted: Callable[[Counts], ir.Table]
     description: str
     source: str
+    counted: str  # SQL of what an engine counts
     sql: str  # from counts to rows
     columns: str
     section: str
@@ -176,7 +86,7 @@ class Statistic:
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
-        return self.finish(counts.engine.to_arrow(self.counted(counts)), counts.options)
+        return self.finish(counts.engine.to_arrow(counts.of(self.counted)), counts.options)
 
     def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
         """Return the rows of what was counted: plain numbers, None where there is none."""
@@ -195,5 +105,194 @@ class Statistic:
 _DECLARED = read_toml(Path(__file__).with_suffix(".toml"))
 LACKS: Mapping[str, str] = _DECLARED["lacks"]
 STATISTICS: Registry[Statistic] = Registry("statistic", __name__)
-for _name, _counted in _COUNTED.items():
-    STATISTICS.add(Statistic(_name, _counted, **_DECLARED["statistics"][_name]))
+for _key, _one in _DECLARED["statistics"].items():
+    STATISTICS.add(Statistic(_key, **_one))
+ORDER = tuple(_DECLARED["statistics"])  # as the thesis has them
+
+
+_MOST_ROWS, _MOST_GROUPS, _MOST_CURVES = 20, 10, 6  # of a table, of a chart; the CSV file has all
+_LONG = 60  # characters of a name from a log
+_LOOKS: Mapping[bool, Mapping[str, Any]] = {True: {"colour": "blue"}, False: {"colour": "orange"}}
+_NAMES = {True: "purchase", False: "no purchase"}
+
+
+@dataclass(frozen=True)
+class Description(
+    Artifact, kind="description", version=3, recreate="diptych intent describe LOG --out FOLDER"
+):
+    """The statistics of a log.
+
+    Attributes:
+        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
+            ``engine``, ``counts``, ``notes``. JSON-able.
+        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
+            may read them.
+    """
+
+    about: Mapping[str, Any]
+    unprotected: Mapping[str, Sequence[Row]]
+    folder: Path = field(init=False, default=Path(), compare=False)  # where it is
+
+    @property
+    def name(self) -> str:
+        return str(self.about["log"])
+
+    @property
+    def statistics(self) -> list[str]:
+        return list(self.unprotected)
+
+    @property
+    def options(self) -> DescribeOptions:
+        return DescribeOptions(**self.about["options"])
+
+    @property
+    def notes(self) -> list[str]:
+        return list(self.about["notes"])
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of one statistic as they may be shown."""
+        if name not in self.unprotected:
+            raise UnknownNameError("statistic of this description", name, self.unprotected)
+        statistic = STATISTICS.get(name)
+        return DisclosureControl.current().rows(self.unprotected[name], statistic.cells, statistic.whole)
+
+    def totals(self) -> dict[str, Any]:
+        """Return the overview as far as it may be shown; ``purchase rate`` and ``anonymous rate`` with it."""
+        rows = self.rows("overview") if "overview" in self.unprotected else ()
+        shown = {row["what"]: row["total"] for row in rows}
+        for one in ("purchase", "anonymous"):
+            part, of = shown.get(f"{one} sessions"), shown.get("sessions")
+            if isinstance(part, int) and isinstance(of, int):
+                shown[f"{one} rate"] = DisclosureControl.current().share(part, of)
+        return shown
+
+    def tables(self, name: str | None = None) -> list[Table]:
+        """Return the tables of one statistic, or of all; what is only drawn comes as its values."""
+        names = [name] if name else [one for one in self.unprotected if one != "session-length"]
+        each = (tables_of(self, one) or [chart.table() for chart in self.charts(one)] for one in names)
+        return [table for tables in each for table in tables]
+
+    def charts(self, name: str) -> list[Chart]:
+        rows, level = _largest_first(self.rows(name)), self.totals().get("purchase rate")
+        return [one for given in STATISTICS.get(name).charts for one in _charts(given, rows, level)]
+
+    def facts(self) -> dict[str, str]:
+        how, of = self.options, SessionOptions(**self.about["session_options"])
+        words: dict[str, Any] = {"name": _name(self.name), "about": self.about, "sessions": of.words}
+        words |= {"confidence": 100 * how.confidence, "ddof": how.ddof, "journey": how.journey}
+        return {name: text.format(**words) for name, text in TEXTS["facts"].items()}
+
+    def line(self) -> str:
+        return "; ".join(f"{name}: {text}" for name, text in self.facts().items())
+
+    def write_files(self, folder: Path) -> None:
+        (folder / "tables").mkdir()
+        for name in self.unprotected:
+            columns = STATISTICS.get(name).columns.split()
+            cells = ([row.get(column, "") for column in columns] for row in self.rows(name))
+            write_csv(folder / "tables" / f"{name}.csv", columns, cells)
+
+
+def choose_statistics(names: Iterable[str] | None = None) -> list[Statistic]:
+    """Return the statistics of these names, each once, in the order of :data:`ORDER`; all when none are named."""
+    chosen = set(ORDER if names is None else (STATISTICS.get(name).name for name in names))
+    if not chosen:
+        raise UsageError("no statistic is named", f"for example {', '.join(ORDER[:2])}")
+    return [STATISTICS.get(name) for name in ORDER if name in chosen]
+
+
+def describe(
+    tables: SessionTables,
+    *,
+    engine: Engine | None = None,
+    options: DescribeOptions | None = None,
+    names: Iterable[str] | None = None,
+) -> Description:
+    """Count on the engine, and compute shares, intervals and rates from the counts."""
+    options, chosen = options or DescribeOptions(), choose_statistics(names)
+    with open_engine() if engine is None else nullcontext(engine) as runs, ExitStack() as stack:
+        counts = Counts(runs, tables, options, stack)
+        found = {one.name: one.rows(counts) for one in track(chosen, "statistics", unit="statistics")}
+    about = {name: tables.about[name] for name in ("log", "zone", "log_fingerprint", "counts")}
+    about |= {"sessions_fingerprint": tables.fingerprint, "session_options": tables.about["options"]}
+    about |= {"options": options.model_dump(), "engine": runs.name, "notes": tables.about.get("notes", [])}
+    return Description(about, found)
+
+
+def tables_of(description: Description, name: str) -> list[Table]:
+    rows, statistic = _largest_first(description.rows(name)), STATISTICS.get(name)
+    if not rows or not statistic.shown:
+        return []
+    keys = [key for key in statistic.columns.split() if key in _KEYS]
+    names = [[_KEYS[key](row[key]) for key in keys] for row in rows[:_MOST_ROWS]]
+    further = len(rows) - len(names)
+    after = f"{further:,} further lines are in the CSV file." if further > 0 else ""
+    heads = [key.replace("_", " ").capitalize() for key in keys]
+    return [table_of(statistic.shown, statistic.title, names, rows[: len(names)], heads, after=after)]
+
+
+def _largest_first(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return rows of devices or channels with those of most sessions first, where that is disclosed; ALL before any."""
+    key = next((one for one in ("device", "channel") if rows and one in rows[0]), None)
+    if key is None:
+        return rows
+    sizes = Counter[str]()
+    for row in rows:
+        sizes[row[key]] += row["sessions"] if isinstance(row.get("sessions"), int) else 0
+    return sorted(rows, key=lambda row: (row[key] != ALL, -sizes[row[key]], row[key]))
+
+
+def _name(name: str) -> str:
+    return f"{name[:_LONG]}…" if len(name) > _LONG else name or "(empty)"
+
+
+_KEYS: Mapping[str, Callable[[Any], str]] = {  # columns that name a row, and how a table writes them
+    **dict.fromkeys(("what", "channel", "device", "devices", "from_device", "to_device", "link"), _name),
+    "purchase": _NAMES.__getitem__,
+    "purchaser": {True: "purchasers", False: "others"}.__getitem__,
+    "weekend": {True: "Saturday, Sunday", False: "Monday–Friday"}.__getitem__,
+}
+
+
+def _charts(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Return a chart as ``statistics.toml`` declares it, one per device where it says so."""
+    if "per" not in given:
+        return _chart(given, rows, of_all)
+    devices = list(dict.fromkeys(row[given["per"]] for row in rows))
+    most = 1 if len(devices) == 2 else _MOST_CURVES  # one device is all there is
+    parts = {name: [row for row in rows if row[given["per"]] == name] for name in devices[:most]}
+    titles = {name: given["title"] if name == ALL else f"{given['title']}: {_name(name)}" for name in parts}
+    return [one for name in parts for one in _chart({**given, "title": titles[name]}, parts[name], of_all)]
+
+
+def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
+    """Return one chart; none where none of its values is disclosed."""
+    lines, across, places = [], "of_class" not in given, given.get("places", "")
+    rows = rows[:_MOST_GROUPS] if across else [row for row in rows if row.get(places, 1) >= 1]
+    classes = [
+        {"name": _NAMES[one], "key": "share", "of": one, "ends": not places, **_LOOKS[one]} for one in CLASSES
+    ]
+    for one in given.get("series", classes):
+        mine = [row for row in rows if row.get("purchase") == one.get("of")]
+        scale, ends = one.get("scale", 100), ("low", "high") if one.get("ends") else ()
+        y, *bounds = (
+            [None if row.get(key) is None else scale * row[key] for row in mine]
+            for key in (one["key"], *ends)
+        )
+        more: dict[str, Any] = {"colour": one.get("colour", ""), "mark": given["mark"]}
+        if across:
+            more["texts"] = [number(value, one.get("decimals", 1), one.get("sign", "")) for value in y]
+        elif "categories" not in given:
+            more["x"] = [row[places] for row in mine] if places else range(len(y))
+        if any(bounds and bounds[0]):
+            more |= dict(zip(ends, bounds, strict=True))
+        if any(value is not None for value in y):
+            lines.append(Series(one["name"], y, **more))
+    if not lines or (rows and given.get("unless") in rows[0]):
+        return []
+    levels = {"all alike": 100 / len(lines[0].y), "of all": None if of_all is None else 100 * of_all}
+    if (level := levels.get(given.get("level", ""))) is not None:
+        lines.append(Series(given["level"], [level], mark="level"))
+    names = [_name(next(iter(row.values()))) for row in rows] if across else given.get("categories", ())
+    look = {"across": across, "log": given.get("log", "")}
+    return [Chart(given["title"], lines, given.get("x", ""), given.get("y", ""), names, **look)]

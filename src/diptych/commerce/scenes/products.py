@@ -1,4 +1,4 @@
-"""Generated products: a shop with a category tree, planted so that what each modality can tell is known.
+"""Generated products: a shop with a category tree, planted so that what each modality states is known.
 
 A product depends on (seed, number, levels, size, skew, shares) only, so a larger shop begins with the
 products of the smaller one. A category says the department first, then the shape, then what it adds level by level;
@@ -56,12 +56,12 @@ PRODUCTS = "products.jsonl"
 that this category depends on, one for each level), ``facts`` (of every facet) and what each
 modality states, rightly or wrongly, under :data:`STATED`."""
 
-STATED = "told"  # its key in files
+STATED = "told"  # the key in files of what a modality states, and of the probability that it does
 
 _KEPT = ("attributes", "category_paths", "belongs", "depends", "facts", STATED)  # of a line, in records
 
 TRUTH = "truth.json"
-"""``effects``, what each modality tells, and ``leaves``: path, values and probability of each category of products."""
+"""``effects``, what each modality states, and ``leaves``: path, values and probability of each category of products."""
 
 _SPLITS = ("train", "train", "test", "train", "train", "val", "train", "test", "train", "train")
 
@@ -295,7 +295,7 @@ def title_of(stated: Mapping[str, str], chance: random.Random, synonyms: float) 
 
 
 def attributes_of(stated: Mapping[str, str], chance: random.Random) -> dict[str, str]:
-    """Name → value: what attributes tell, under the facets' names, and what tells nothing."""
+    """Name → value: what attributes state, under the facets' names, and what says nothing of the category."""
     found = {facet: WORDS[facet][value][0] for facet, value in stated.items()}
     if chance.random() < 0.7:
         found["brand"] = chance.choice(_TITLES["brands"])

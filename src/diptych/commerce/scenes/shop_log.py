@@ -142,43 +142,17 @@ def events_of(world: ShopWorld, numbers: range) -> tuple[Rows, Counter[str]]:
     if not numbers:
         return _busy_bot(world), Counter()
     sessions, pages = visits.visits_of(world, numbers)
-    known_page, start_us = sessions.known_page[pages.session], sessions.start_us[pages.session]
-    opened_us, inside_us = start_us + pages.open_us, start_us + pages.inside_us
-    shown = np.where((pages.kind == visits.PRODUCT) | (pages.kind == CONFIRMATION), pages.item, NOTHING)
-    logs_in = (pages.position == known_page) & (known_page > visits.RECOGNISED)
-    nothing = np.full(len(opened_us), NOTHING)
-    of_actions = [  # whether it happens, when, and on which page, query and item
-        (pages.position > 0, opened_us, pages.kind, nothing, shown),
-        (pages.query != NOTHING, opened_us - visits.QUERY_AHEAD, nothing, pages.query, nothing),
-        (pages.add, inside_us, nothing, nothing, pages.item),
-        (pages.removed != NOTHING, inside_us, nothing, nothing, pages.removed),
-        (logs_in, opened_us - SECOND // 2, nothing, nothing, nothing),
-    ]
-    happens = [np.flatnonzero(one) for one, *_ in of_actions]
-    t_us, page, query, item = (
-        np.concatenate([columns[place][row] for columns, row in zip(of_actions, happens, strict=True)])
-        for place in (1, 2, 3, 4)
-    )
-    action = np.repeat(np.arange(len(happens)), [len(row) for row in happens])
-    order, row = np.argsort(t_us, kind="stable"), np.concatenate(happens)
-    events = Rows(t_us=t_us, page=page, query=query, item=item, row=row, action=action).take(order)
-    row = events.pop("row")
-    of = sessions.take(pages.session[row])
+    of = sessions.take(pages.session)
     # a cookie is above 0 and another one for each visitor and device
     place = of.number * len(THESIS_DEVICES) + of.device
-    mixed = (world.draw(Draw.COOKIE, place) * 2**31).astype(np.int64)
-    events |= {
-        "unreadable": np.full(len(row), NOTHING),  # the text that stands instead of the time
-        "session": of.key,
-        "cookie": (mixed << 32) + place,
-        "customer": np.where(pages.position[row] >= of.known_page, of.number, NOTHING),
-        "device": of.device,
-        "channel": of.channel,
-        "country": of.country,
-        "purchased": events.page == CONFIRMATION,
-    }
+    of["cookie"] = ((world.draw(Draw.COOKIE, place) * 2**31).astype(np.int64) << 32) + place
+    words = {"ahead": visits.QUERY_AHEAD, "before": SECOND // 2, "recognised": visits.RECOGNISED}
+    words |= {"product": visits.PRODUCT, "confirmation": CONFIRMATION}
+    database, pa = _database(world.effects["queries"]).cursor(), require("pyarrow", "commerce", _WORK)
+    database.register("page", pa.table({**pages, **of, "row": np.arange(len(place))}))
+    events = Rows(database.execute(SHOP["events"].format(**words)).fetchnumpy())
     anonymous = int((sessions.known_page == visits.NEVER).sum())
-    totals = {"events": len(row), "sessions": len(sessions.key)}
+    totals = {"events": len(events.t_us), "sessions": len(sessions.key)}
     totals |= {"purchase sessions": int(sessions.purchase.sum()), "anonymous sessions": anonymous}
     return events, Counter(totals)
 

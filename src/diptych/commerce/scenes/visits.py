@@ -321,7 +321,7 @@ def _one_after_the_other(
 
 
 def _paths(world: ShopWorld, sessions: Rows) -> Rows:
-    """Return all pages in order: until a purchase's last three by the buyers' chain, others by the others'."""
+    """Return all pages in order: up to a confirmation by the buyers' chain, the last three forced; others by theirs."""
     effects = world.effects
     session = np.repeat(np.arange(len(sessions.key)), sessions.pages)
     first = np.cumsum(sessions.pages) - sessions.pages

@@ -19,17 +19,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from diptych.commerce.logs import Cleaning
-from diptych.commerce.purchase_intent.evaluation import Evaluation, evaluate
-from diptych.commerce.purchase_intent.evaluation.cross_validation import (
+from diptych.commerce.purchase_intent.evaluation import (
     REPEATS,
+    Evaluation,
     Unit,
     _begin,
+    evaluate,
     importance_of,
     unit_result,
 )
-from diptych.commerce.purchase_intent.evaluation.measures import Ranking
 from diptych.commerce.purchase_intent.features.fitting import FEATURES, fit_features
 from diptych.commerce.purchase_intent.features.table import FeatureTable
+from diptych.commerce.purchase_intent.measures import Ranking
 from diptych.commerce.purchase_intent.models import fit_model
 from diptych.commerce.purchase_intent.options import (
     EvaluateOptions,
@@ -233,23 +234,19 @@ def two_columns_of_one_feature(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_columns_of_a_feature_go_together() -> None:
     for name in ("random-forest-small", "logistic-regression"):
-        check_importance(name)
-
-
-def check_importance(name: str) -> None:
-    chosen = [FEATURES.get(one) for one in ("dwell-mean", "channel", "week-day")]
-    owners = ("dwell-mean", "channel", "channel", "week-day")
-    fitted: Any = SimpleNamespace(features=chosen, owners=owners)
-    model, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
-    found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
-    np.testing.assert_array_equal(again, found)
-    impurity, (dwell, channel, day) = found[:, 0], found[:, 1:]
-    precision = Ranking(model.scores(X), y).values()["average_precision"]
-    assert np.mean(channel) == pytest.approx(precision - y.mean(), abs=0.12)
-    assert np.abs(dwell).max() < 0.05
-    assert day.tolist() == [0.0] * REPEATS
-    if name == "logistic-regression":
-        assert np.isnan(impurity).all()
-    else:
-        parts = model.pipeline[-1].feature_importances_
-        assert impurity == pytest.approx([parts[0], parts[1] + parts[2], parts[3]])
+        chosen = [FEATURES.get(one) for one in ("dwell-mean", "channel", "week-day")]
+        owners = ("dwell-mean", "channel", "channel", "week-day")
+        fitted: Any = SimpleNamespace(features=chosen, owners=owners)
+        model, (X, y) = fit_model(name, *two_columns_of_one_feature(0)), two_columns_of_one_feature(1)
+        found, again = (importance_of(model, fitted, X, y, 1) for _ in range(2))
+        np.testing.assert_array_equal(again, found)
+        impurity, (dwell, channel, day) = found[:, 0], found[:, 1:]
+        precision = Ranking(model.scores(X), y).values()["average_precision"]
+        assert np.mean(channel) == pytest.approx(precision - y.mean(), abs=0.12)
+        assert np.abs(dwell).max() < 0.05
+        assert day.tolist() == [0.0] * REPEATS
+        if name == "logistic-regression":
+            assert np.isnan(impurity).all()
+        else:
+            parts = model.pipeline[-1].feature_importances_
+            assert impurity == pytest.approx([parts[0], parts[1] + parts[2], parts[3]])

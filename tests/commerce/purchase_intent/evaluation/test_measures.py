@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diptych.commerce.purchase_intent.evaluation import fit_platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.measures import (
+from diptych.commerce.purchase_intent.measures import (
     Persons,
     Ranking,
     best_threshold,
@@ -19,7 +18,7 @@ from diptych.commerce.purchase_intent.evaluation.measures import (
     measure,
     of_probabilities,
 )
-from diptych.commerce.purchase_intent.models import MODELS
+from diptych.commerce.purchase_intent.models import MODELS, fit_platt, log_odds
 from diptych.core.errors import DataError
 from diptych.metrics import bootstrap as drawing
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters

@@ -147,16 +147,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> FeatureTable:
     return small_features(tmp_path_factory.mktemp("features") / "small")
 
 
-def test_no_row_of_the_anonymous_setting_sees_history(table: FeatureTable) -> None:
-    for step in table.steps:
-        rows = table.population("anonymous", step)
-        history = [feature for feature in FEATURES if feature.group == "history"]
-        matrix = fit_features(history, table.at(rows, step)).matrix(table.at(rows, step))
-        assert not np.nan_to_num(matrix).any()
-        for feature_set in table.sets:
-            assert {one.group for one in table.features("anonymous", feature_set, step)} <= {"session"}
-
-
 def test_fitting_sees_training_rows_alone() -> None:
     pages = [[(0, "home"), (9, "product")], [(0, "product"), (5, "product")], [(0, "home"), (7, "new")]]
     columns = {"device": ["pc", "tv", "watch"], "channel": ["paid", "direct", "radio"], "devices": [1, 1, 1]}

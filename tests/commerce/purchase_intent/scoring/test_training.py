@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.commerce.purchase_intent.drift import Drift, _compared, drift
-from diptych.commerce.purchase_intent.evaluation.fitting import fit_calibration, log_odds
-from diptych.commerce.purchase_intent.evaluation.measures import measure
 from diptych.commerce.purchase_intent.features import FeatureTable, fit_features
-from diptych.commerce.purchase_intent.models import fit_model
+from diptych.commerce.purchase_intent.measures import measure
+from diptych.commerce.purchase_intent.models import fit_calibration, fit_model, log_odds
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.scoring.training import (
@@ -47,7 +46,7 @@ def slices(
     start = np.array(starts, dtype=np.int64)
     who = np.arange(len(starts)) if persons is None else np.array(persons)
     given = SimpleNamespace(persons=who, start_us=start, end_us=start + length)
-    return slices_of(given, **how)  # type: ignore[arg-type]
+    return slices_of(given, TrainOptions(**how))  # type: ignore[arg-type]
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40), st.integers(0, 20))
@@ -138,7 +137,7 @@ def test_fitted_on_all_calibrated_by_cross_fitting_measured_without_the_last_par
     best = max(f1_score(bought, p >= one) for one in p)
     assert f1_score(bought, p >= model.threshold) == pytest.approx(best)
 
-    fit, holdout, _ = slices_of(features, holdout=options.holdout)
+    fit, holdout, _ = slices_of(features, TrainOptions(holdout=options.holdout))
     assert features.end_us[fit].max() < features.start_us[holdout].min()
     before, last = rows[fit[rows]], rows[holdout[rows]]
     earlier = fit_rows(features, setting, step, before, options)

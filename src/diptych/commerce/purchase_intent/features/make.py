@@ -16,7 +16,7 @@ import numpy as np
 from diptych.commerce.logs.log import Log
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent import options as intent
-from diptych.commerce.purchase_intent.engine import Engine, open_engine
+from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     FEATURES,
@@ -26,13 +26,12 @@ from diptych.commerce.purchase_intent.features.fitting import (
     text_array,
 )
 from diptych.commerce.purchase_intent.features.table import (
-    SESSION,
     SESSIONS_FILE,
     WHOLE_SESSION,
     FeatureTable,
     open_features,
 )
-from diptych.commerce.purchase_intent.sessions import BUFFER, TABLES, SessionTables, sessionise
+from diptych.commerce.purchase_intent.sessions import BUFFER, PASSES, TABLES, SessionTables, sessionise
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.extras import require
@@ -43,10 +42,7 @@ from diptych.core.reading import open_text, read_toml
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-_PAGE = (
-    ("page_type", "page_type", "string"),
-    ("page_us", "t_us", "int64"),
-)  # of steps: column, of pages, type
+_PAGE = {"page_type": "page_type", "page_us": "t_us"}  # column of a step, of pages
 _EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
 
 
@@ -63,15 +59,13 @@ def make_features(
         open_engine() if engine is None else nullcontext(engine) as runs,
         atomic_folder(folder, FeatureTable.marker()) as inside,
     ):
-        sessions, pages = (runs.read(tables.files(name)) for name in ("sessions", "pages"))
-        counted = sessions.aggregate(
-            n=sessions.count(),
-            long=sessions.count(where=sessions.n_pages >= steps + BUFFER),
-            since_us=sessions.start_us.min(),
-        )
-        n, long, since_us = runs.to_arrow(counted).to_pylist()[0].values()
+        files = {name: tables.files(name) for name in ("sessions", "pages")}
+        long = f"count(*) FILTER (n_pages >= {steps + BUFFER}) AS long"
+        counted = f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {{}}"
+        n, long_enough, since_us = rows_of(runs, counted, files["sessions"])[0].values()
+        frequent = f"SELECT page_type FROM {{}} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(_feature_rows(sessions, pages, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(_feature_rows(runs, files, steps, since_us), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump(mode="json")
         about = {
@@ -85,20 +79,12 @@ def make_features(
             "session_options": tables.about["options"],
             "sessions_fingerprint": tables.fingerprint,
             "columns": dict(COLUMNS),
-            "vocabulary": _vocabulary(runs, pages, options.types),
-            "counts": {"sessions": n, "too_short": n - long, "population": long},
+            "vocabulary": [row["page_type"] for row in rows_of(runs, frequent, files["pages"])],
+            "counts": {"sessions": n, "too_short": n - long_enough, "population": long_enough},
             "fingerprint": fingerprint("features", FeatureTable.FORMAT, tables.fingerprint, given),
         }
         FeatureTable(about, **FeatureTable.read_files(inside, {"about": about})).write_header(inside)
     return open_features(folder)
-
-
-def _vocabulary(engine: Engine, pages: ir.Table, most: int) -> list[str]:
-    import ibis
-
-    counted = pages.group_by("page_type").aggregate(n=pages.count())
-    frequent = counted.order_by([ibis.desc("n"), "page_type"]).limit(most)
-    return [str(name) for name in engine.to_arrow(frequent).column("page_type").to_pylist()]
 
 
 def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> int:
@@ -140,25 +126,21 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     return n
 
 
-def _feature_rows(sessions: ir.Table, pages: ir.Table, steps: int, since_us: int | None) -> ir.Table:
+def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> ir.Table:
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
-    opened = [(step, *of) for step in range(1, steps + 1) for of in _PAGE]
-    types = SESSION | {f"{name}_{step}": kind for step, name, _, kind in opened}
-    types |= {name: "float64" if kind == "number" else "string" for name, kind in COLUMNS.items()}
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
-        for step, name, column, _ in opened
+        for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
     )
     words = {
-        "sessions": sessions.get_name(),
-        "pages": pages.get_name(),
+        **{name: engine.read(of).get_name() for name, of in files.items()},
         "least": steps + BUFFER,
         "opened": ", ".join(columns),
         "since": "NULL" if since_us is None else since_us,
         "day": 86_400 * SECOND,
     }
     query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
-    return sessions.get_backend().sql(query, schema=types, dialect="duckdb").order_by("session_id")
+    return engine.sql(query).order_by("session_id")
 
 
 # Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.
@@ -246,37 +228,28 @@ def known_visitors(table: FeatureTable) -> np.ndarray:
 
 def sessions_of_table(table: FeatureTable, folder: Path) -> None:
     """Write the sessions of such a table as :class:`SessionTables` into a folder."""
-    pa, parquet = (require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet"))
-    form, columns, known = SESSION_TABLES[table.about["name"]], table.view.columns, known_visitors(table)
-    pages = np.nan_to_num(sum(columns[name] for name in form.pages)).astype(np.int64)
-    numbers, ids = np.arange(len(table)), np.arange(len(table)).astype(str).astype(object)
-    sessions = {
-        **dict.fromkeys(("start_us", "end_us", "start_day", "n_queries"), numbers * 0),
-        **dict.fromkeys(("length", "n_events", "n_pages"), pages),
-        **dict.fromkeys(("client_id", "person"), ids),
-        **{name: [f"{text} {code}" for code in columns[of]] for name, (of, text) in form.codes.items()},
-        "session_id": numbers,
-        "visitor_id": [one if is_so else None for one, is_so in zip(ids, known, strict=True)],
-        "n_visitors": known.astype(np.int64),
-        "purchase": table.labels,
-        "weekend": [text.upper() == "TRUE" for text in columns["Weekend"]],
-    }
+    pa, parquet, duckdb = (
+        require(name, "commerce", PURPOSE) for name in ("pyarrow", "pyarrow.parquet", "duckdb")
+    )
+    form, own = SESSION_TABLES[table.about["name"]], {"place": np.arange(len(table)), "bought": table.labels}
+    with duckdb.connect() as database:
+        database.register("given", pa.table({**table.view.columns, **own, "known": known_visitors(table)}))
+        sessions = database.sql(form.sessions).to_arrow_table()
+        database.register("sessions", sessions)
+        counted = database.sql(PASSES["queries"]["counts"].format("sessions"))
+        counts = dict(zip(counted.columns, counted.fetchone(), strict=True))
     for name, declared in TABLES.items():
-        types = {one: pa.type_for_alias(kind) for one, kind in declared.items()}
-        rows = pa.schema(types).empty_table()
+        rows = pa.schema({one: pa.type_for_alias(kind) for one, kind in declared.items()}).empty_table()
         if name == "sessions":
-            arrays = {one: pa.array(values, types.get(one)) for one, values in sessions.items()}
-            rows = pa.concat_tables([rows, pa.table(arrays)], promote_options="default")
+            rows = pa.concat_tables([rows, sessions], promote_options="default")
         (folder / name).mkdir(parents=True)
         parquet.write_table(rows, folder / name / "part-0000.parquet")
-    counts = dict.fromkeys(("several_visitors", "pages", "queries"), 0)
-    counts |= {"events": int(pages.sum()), "sessions": len(table), "identified": int(known.sum())}
     about = {
         "log": table.about["name"],
         "zone": "no zone",
         "log_fingerprint": table.fingerprint,
         "options": intent.SessionOptions(by="given").model_dump(),
-        "counts": counts | {"purchases": int(table.labels.sum())},
+        "counts": dict.fromkeys(("several_visitors", "pages", "queries"), 0) | counts,
         "fingerprint": fingerprint("whole sessions", table.fingerprint),
         "notes": form.session_notes,
     }

@@ -46,8 +46,10 @@ WHOLE_SESSION = -1  # the one step of a table whose rows are whole sessions
 ALL = "all"  # the one setting and the one feature set of such a table
 
 _ARRAYS = ("session_ids", "persons", "start_us", "end_us", "pages_before_identified")
-SESSION = dict.fromkeys(("session_id", "person", "start_us", "end_us"), "int64") | {"label": "boolean"}
-SESSION |= dict.fromkeys(("pages_before_purchase", "pages_before_identified"), "float64")
+SESSION = (
+    *("session_id", "person", "start_us", "end_us", "label"),
+    *("pages_before_purchase", "pages_before_identified"),
+)
 """Columns that every table of features has before those of its view."""
 
 
@@ -215,6 +217,10 @@ class FeatureTable(
         taken: dict[str, Any] = {one: getattr(self, one)[rows] for one in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
+    def shared(self, processes: int) -> FeatureTable | Path:
+        """Return what processes open it by: its folder; for one, or without a folder as a sample is, itself."""
+        return self if processes == 1 or not self.folder.name else self.folder
+
     def describe(self) -> str:
         rate = self.labels.mean() if len(self) else 0.0
         points = "whole sessions" if self.is_whole else f"{len(self.steps)} steps"
@@ -250,8 +256,9 @@ class FeatureTable(
                 raise UnknownNameError(kind, str(name), map(str, known))
 
 
-def open_features(folder: Path | str) -> FeatureTable:
-    return FeatureTable.open(folder)
+def open_features(folder: Path | str | FeatureTable) -> FeatureTable:
+    """Open a folder of features; a table is returned as it is."""
+    return folder if isinstance(folder, FeatureTable) else FeatureTable.open(folder)
 
 
 def _values(file: Any, name: str, known: set[str] | None = None) -> Any:

@@ -28,10 +28,9 @@ import numpy as np
 from pydantic import Field
 
 from diptych.commerce.logs.schema import SECOND
-from diptych.commerce.purchase_intent.evaluation.fitting import Calibration, log_odds
 from diptych.commerce.purchase_intent.features import fitting as views
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
-from diptych.commerce.purchase_intent.models import FittedModel
+from diptych.commerce.purchase_intent.models import Calibration, FittedModel, log_odds
 from diptych.commerce.purchase_intent.scoring import request
 from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
 from diptych.commerce.purchase_intent.shown import number, pages_text, step_text

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from diptych.commerce.logs.schema import UNKNOWN
-from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.cross_validation import chosen_of
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_calibration
+from diptych.commerce.purchase_intent import measures
+from diptych.commerce.purchase_intent.evaluation import chosen_of, refused
 from diptych.commerce.purchase_intent.features.fitting import Feature
 from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fold
+from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fitting, Fold, fit_calibration
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
@@ -38,7 +37,7 @@ from diptych.core import files
 from diptych.core.artifact import Artifact, encode
 from diptych.core.context import track
 from diptych.core.draws import Draws, draw_uniform
-from diptych.core.errors import DataError, UsageError
+from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table, Tabular
@@ -138,22 +137,20 @@ _TYPICAL = 20_000  # sessions that typical values are taken of, at most
 SCORES = "scores.csv"
 
 
-def slices_of(
-    features: FeatureTable, *, split: str = "time", holdout: float = 0.2, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray, str]:
+def slices_of(features: FeatureTable, options: TrainOptions) -> tuple[np.ndarray, np.ndarray, str]:
     """Cut all sessions in two, the same for every setting and step; return two (n,) masks and how they were divided.
 
     ``time``: the last ones are measured on; others have to end before these begin, or are in neither part. ``grouped``:
     all sessions of a person are in one part, drawn at random; so they are, too, where all begin at one time.
     """
     starts, note = features.start_us, "all sessions of a person are in one part, drawn at random"
-    if split == "time" and len(starts) and starts.min() < starts.max():
-        end = np.sort(starts)[min(round(len(starts) * (1 - holdout)), len(starts) - 1)]
+    if options.split == "time" and len(starts) and starts.min() < starts.max():
+        end = np.sort(starts)[min(round(len(starts) * (1 - options.holdout)), len(starts) - 1)]
         last = "the last sessions are measured on, by a model of those that ended before"
         return features.end_us < end, starts >= end, last
-    if split == "time":
+    if options.split == "time":
         note = f"the sessions have no times to be divided by, so that {note}"
-    drawn = draw_uniform(seed, features.persons) >= 1 - holdout
+    drawn = draw_uniform(options.seed, features.persons) >= 1 - options.holdout
     return ~drawn, drawn, note
 
 
@@ -202,7 +199,7 @@ def fit_rows(
 def fit_step(given: tuple[FeatureTable, TrainOptions], place: tuple[str, int]) -> StepModel:
     """Fit one setting and step on all its sessions, and measure what is fitted without the last part on that."""
     (features, options), (setting, step) = given, place
-    rows, masks = features.population(setting, step), _slices(features, options)[:2]
+    rows, masks = features.population(setting, step), slices_of(features, options)[:2]
     before, last = (rows[part[rows]] for part in masks)
     earlier, final = (fit_rows(features, setting, step, some, options) for some in (before, rows))
     measured = measure(earlier, earlier.probabilities(features.at(last, step)), features, last, options)
@@ -250,20 +247,16 @@ def train(
 ) -> Scorer:
     """Train a scorer, or resume where an earlier call was stopped; its numbers do not depend on ``jobs``."""
     options, folder = options or TrainOptions(), Path(folder)
-    places, (before, last, note) = _places(features, options, settings, steps), _slices(features, options)
+    places, (before, last, note) = _places(features, options, settings, steps), slices_of(features, options)
     audited = None if audit is None else encode(audit, {})
     reasons = {
         of: why_not(features, (rows := features.population(*of))[before[rows]], options) for of in places
     }
-    refused = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
-    if all(reasons.values()):
-        first = "{setting}, step {step}: {reason}".format(**refused[0])
-        raise DataError(f"nothing can be trained: {first}", "import more of the log")
+    not_trained = refused(reasons, "trained")
     plan = Training(features.fingerprint, [unit_key(*one) for one in places], options, fingerprint(audited))
     job = Job(folder, plan, StepModel, "models", "")
     fitting = {unit_key(*of): of for of, why in reasons.items() if not why}
-    table = features if jobs == 1 or not features.folder.name else features.folder  # a sample has no folder
-    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(table, options))
+    job.run(fitting, fit_step, processes=jobs, setup=_begin, setup_args=(features.shared(jobs), options))
     models = [StepModel.open(job.path(key)) for key in fitting]
     cells = [one.cell for one in models]
     notes = [
@@ -281,8 +274,8 @@ def train(
         "divided": note,
         "options": options.model_dump(),
         "cells": cells,
-        "not_trained": refused,
-        "notes": notes + left_out_lines(refused, "not trained"),
+        "not_trained": not_trained,
+        "notes": notes + left_out_lines(not_trained, "not trained"),
         "audit": audited,
         "features": described_features(features, [dict.fromkeys(one.features.features) for one in models]),
     }
@@ -295,11 +288,7 @@ def train(
 
 
 def _begin(table: FeatureTable | Path, options: TrainOptions) -> tuple[FeatureTable, TrainOptions]:
-    return open_features(table) if isinstance(table, Path) else table, options
-
-
-def _slices(features: FeatureTable, options: TrainOptions) -> tuple[np.ndarray, np.ndarray, str]:
-    return slices_of(features, split=options.split, holdout=options.holdout, seed=options.seed)
+    return open_features(table), options
 
 
 def _places(

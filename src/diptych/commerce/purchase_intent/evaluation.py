@@ -19,12 +19,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.evaluation import measures
-from diptych.commerce.purchase_intent.evaluation.fitting import Fitting, fit_platt, log_odds
-from diptych.commerce.purchase_intent.evaluation.measures import RESAMPLED, Persons, Ranking
+from diptych.commerce.purchase_intent import measures
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
-from diptych.commerce.purchase_intent.models import MODELS, SPLITS, FittedModel, Fold
+from diptych.commerce.purchase_intent.measures import RESAMPLED, Persons, Ranking
+from diptych.commerce.purchase_intent.models import (
+    MODELS,
+    SPLITS,
+    FittedModel,
+    Fitting,
+    Fold,
+    fit_platt,
+    log_odds,
+)
 from diptych.commerce.purchase_intent.options import EvaluateOptions
 from diptych.commerce.purchase_intent.shown import evaluation_tables, left_out_lines, step_text
 from diptych.core.artifact import Artifact
@@ -155,18 +162,16 @@ def evaluate(
     how, results = _resolved(features, given), folder / Evaluation.marker()
     folds = _folds(features, how)
     reasons = {of: _why_not(features, folds, *of) for of in product(how.settings or (), how.steps or ())}
-    left_out = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
-    if all(reasons.values()):
-        first = "{setting}, step {step}: {reason}".format(**left_out[0])
-        raise DataError(f"nothing can be evaluated: {first}", "import more of the log")
+    left_out = refused(reasons, "evaluated")
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
     job = Job(folder, IntentProtocol(features.fingerprint, plan, version, about), UnitResult, noun="models")
     parts = product(how.settings or (), how.sets or (), how.steps or (), how.models or ())
     grid = [unit for unit in map(Unit._make, parts) if not reasons[unit.setting, unit.step]]
-    table = features if given.jobs == 1 or not features.folder.name else features.folder  # a sample has none
     units = {unit.key: unit for unit in grid}
-    job.run(units, unit_result, processes=given.jobs, setup=_begin, setup_args=(table, how))
+    job.run(
+        units, unit_result, processes=given.jobs, setup=_begin, setup_args=(features.shared(given.jobs), how)
+    )
     found = Evaluation.open(folder) if results.exists() else None
     if found is None or found.samples != given.samples:
         results.unlink(missing_ok=True)
@@ -181,7 +186,7 @@ def evaluate(
 
 
 def _begin(features: FeatureTable | Path, how: EvaluateOptions) -> Given:
-    table = open_features(features) if isinstance(features, Path) else features
+    table = open_features(features)
     return table, _folds(table, how), how
 
 
@@ -210,6 +215,15 @@ def chosen_of(kind: str, requested: Iterable[Any] | None, known: Sequence[Any]) 
     for name in sorted(chosen - set(known)):
         raise UnknownNameError(kind, str(name), map(str, known))
     return [name for name in known if name in chosen]
+
+
+def refused(reasons: Mapping[tuple[str, int], str], what: str) -> list[Row]:
+    """Return the settings and steps of which nothing can be made, and why; DataError where they are all."""
+    found = [{"setting": one, "step": step, "reason": why} for (one, step), why in reasons.items() if why]
+    if all(reasons.values()):
+        first = "{setting}, step {step}: {reason}".format(**found[0])
+        raise DataError(f"nothing can be {what}: {first}", "import more of the log")
+    return found
 
 
 def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
