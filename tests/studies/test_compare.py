@@ -57,6 +57,7 @@ def test_the_papers_own_numbers_are_reproduced():
     assert comparison.reproduces
     assert comparison.label.startswith("A reproduction: on flickr30k: all of it, as the setting 'paper' says")
     assert comparison.counts() == {"reproduced": 8 * 10}
+    assert "protocol: the protocol <line>" in str(comparison)
     (block,) = comparison.blocks
     assert [row.printed.row for row in block.rows if row.printed] == [f"1.{n}" for n in range(1, 9)]
     first = block.rows[0]

@@ -12,8 +12,31 @@ from printed_arithmetic import arithmetic_faults
 from diptych.cli.analyse import other_data, published_row, retrieval_cells, target_of
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.evaluation.printed import read_digits
-from diptych.studies import STUDIES, published_papers, published_table
+from diptych.studies import STUDIES, published, published_papers, published_table
+from diptych.studies import study as studies_of
 from diptych.studies.published import Measured, cell_verdict, published_tables, same_evaluation
+
+
+def test_a_bad_paper_of_a_plug_in_is_named_and_left_out(tmp_path, monkeypatch, caplog):
+    (tmp_path / "more_papers").mkdir()
+    (tmp_path / "more_papers" / "__init__.py").touch()
+    (tmp_path / "more_papers" / "faulty.toml").write_text("[studies.table-1]\nasks = 'x'\n")
+    for name, entry in (("faulty", "faulty"), ("second", "ltd")):
+        folder = tmp_path / f"of_{name}-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: of_{name}\nVersion: 1\n")
+        (folder / "entry_points.txt").write_text(f"[diptych.papers]\n{entry} = more_papers\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(vars(studies_of), "STUDIES")
+    published._files.cache_clear()
+    try:
+        assert studies_of.STUDIES.get("ltd.table-1").asks == STUDIES.get("ltd.table-1").asks
+    finally:
+        published._files.cache_clear()
+    assert len(caplog.messages) == 2
+    for name, why in (("second", "there is a paper 'ltd' already"), ("faulty", "KeyError: 'rows'")):
+        assert any(f"plug-in of of_{name} is left out" in one and why in one for one in caplog.messages)
+
 
 SIZES = {
     **{"metric-learning": 4, "convse": 4, "ltd": 4, "svl": 3, "d2s": 7, "reproducibility": 2},

@@ -177,6 +177,9 @@ class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse coc
     counts: dict[str, dict[str, Spread]]
     weights: dict[str, dict[str, WeightHistogram]]
 
+    def lines(self) -> list[str]:
+        return [self.protocol.line(), *self.notes()]
+
     def tables(self) -> list[Table]:
         rows = []
         for count in COUNTS:

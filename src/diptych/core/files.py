@@ -251,7 +251,7 @@ def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequenc
         write_rows(handle, columns, rows)
 
 
-def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     table = csv.writer(handle, lineterminator="\n")
     table.writerow([_inert(name) for name in columns])
     for row in rows:

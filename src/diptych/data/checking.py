@@ -235,11 +235,11 @@ def check_collection(
         notes.append(f"its sizes are not those of {form.name}, which need not be a fault")
     rows = np.arange(collection.n_images) if split is None else np.flatnonzero(names == split)
     if unpictured := len(rows) - int(collection.pictured[rows].sum()):
-        notes.append(f"{unpictured:,} of {len(rows):,} have no picture, and none is looked for")
+        notes.append(f"{unpictured:,} of {len(rows):,} have no image, and none is looked for")
     pictures, more = inspected(collection, rows, _layout(known), decode, workers)
     found += more
     if pictures is None:
-        notes.append("the pictures are not files of a folder, so none can be missing or over")
+        notes.append("the images are not files of a folder, so none can be missing or over")
     part = collection if split is None else collection.subset(rows)
     without = np.flatnonzero(part.captions_per_image == 0).tolist()
     repeated, shared = _same_captions(part)

@@ -102,7 +102,7 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
 @declared(
     JUDGEMENTS,
     "flickr8k-crowd",
-    "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes a picture",
+    "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes an image",
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_crowd(path: Path | str) -> Judged:
@@ -165,7 +165,7 @@ class MatchedJudgements:
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
         if self.by_place:
-            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of a picture")
+            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of an image")
         return line_of(self.what, parts, self.missing)
 
 

@@ -167,7 +167,7 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
     found = read_ahead(
         lambda row: source.content(int(row)) if row >= 0 else NO_PICTURE, collection.source_rows
     )
-    yield from track(found, "reading pictures", collection.n_images, "pictures")
+    yield from track(found, "reading images", collection.n_images, "images")
 
 
 def picture_contents(collection: Collection) -> list[str]:

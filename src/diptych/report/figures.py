@@ -91,7 +91,7 @@ _ROW = 0.42  # inches of a category that lies across
 
 def svg(chart: Chart) -> str:
     """Return a chart as an ``<svg>`` element with its alternative text."""
-    matplotlib = require("matplotlib", "figures", "a figure")
+    matplotlib = require("matplotlib", purpose="a figure")
     from matplotlib.figure import Figure
 
     name = f"chart-{zlib.crc32(repr(chart).encode('utf-8', 'replace')):08x}"  # ids must differ on a page
@@ -113,7 +113,7 @@ def figure(chart: Chart) -> str:
 
 def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", resolution: int = 150) -> Path:
     """Write charts below each other as a PNG on white paper, ``words`` above them."""
-    matplotlib = require("matplotlib", "figures", "a figure")
+    matplotlib = require("matplotlib", purpose="a figure")
     from matplotlib.figure import Figure
 
     drawn = io.BytesIO()

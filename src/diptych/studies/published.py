@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
@@ -173,15 +174,26 @@ class PublishedTable:
 
 
 @cache
-def _files() -> dict[str, Any]:
-    """Return every paper's file, those of plug-ins too: the entry point's name is the paper's, its package holds it."""
-    found = {
-        file.name.removesuffix(".toml"): file for file in _FOLDER.iterdir() if file.name.endswith(".toml")
+def _files() -> dict[str, tuple[Any, EntryPoint | None]]:
+    """Return every paper's file; that of a plug-in is in the package that its entry point names, as the paper is."""
+    found: dict[str, tuple[Any, EntryPoint | None]] = {
+        file.name.removesuffix(".toml"): (file, None)
+        for file in _FOLDER.iterdir()
+        if file.name.endswith(".toml")
     }
-    plugged = {
-        name: resources.files(package) / f"{name}.toml" for name, package in plug_ins("diptych.papers")
-    }
-    return plugged | found
+
+    def load(entry: EntryPoint) -> tuple[Any, EntryPoint]:
+        if entry.name in found:
+            raise UsageError(f"there is a paper {entry.name!r} already", "give it another name")
+        return resources.files(entry.load()) / f"{entry.name}.toml", entry
+
+    for name, file in plug_ins("diptych.papers", load=load):
+        found[name] = file
+    return found
+
+
+def plug_in_of(paper: str) -> EntryPoint | None:
+    return _files()[paper][1]
 
 
 def published_papers() -> list[str]:
@@ -192,7 +204,7 @@ def published_papers() -> list[str]:
 def document(paper: str) -> dict[str, Any]:
     if paper not in (*published_papers(), "_recipes"):
         raise UnknownNameError("published paper", paper, published_papers())
-    return tomllib.loads(_files()[paper].read_text(encoding="utf-8"))
+    return tomllib.loads(_files()[paper][0].read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:

@@ -219,7 +219,7 @@ class ShortcutRetrieval(Measuring):
             evaluate_both(encoder, collection, split, *folders, _MEASURES, shortcuts=shortcuts, **options)
             for split in (data.test, data.validation)
         )
-        values, protocol = columns_of(test.without), test.protocol_line()
+        values, protocol = columns_of(test.without), test.lines()[0]
         values["chance rsum"] = test.without.score("rsum").chance
         values["validation rsum"] = validation.without.value("rsum")
         if test.with_shortcuts is not None and validation.with_shortcuts is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.registry import Registry
+from diptych.core.registry import Registry, left_out
 from diptych.studies.claims import Claim, combinations
 from diptych.studies.evidence import Evidence, members
 from diptych.studies.published import (
@@ -24,6 +24,7 @@ from diptych.studies.published import (
     PublishedRow,
     PublishedTable,
     document,
+    plug_in_of,
     printed_by,
     printed_evidence,
     published_papers,
@@ -326,7 +327,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     found: Registry[Study] = Registry("study", __name__)  # it holds them itself
     for paper in published_papers():
-        for study in _File(paper).studies:
-            found.add(study)
+        try:
+            studies = _File(paper).studies
+        except Exception as error:
+            if (entry := plug_in_of(paper)) is None:
+                raise
+            left_out(entry, error)
+        else:
+            for study in studies:
+                found.add(study)
     globals()[name] = found
     return found

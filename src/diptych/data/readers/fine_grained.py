@@ -24,7 +24,7 @@ def _load(file: Path) -> dict[str, list[str]]:
     document = read_json(file, DataError, unique_keys=True)
     if not isinstance(document, dict) or not document:
         raise DataError(
-            f"{file} is not fine-grained captions", 'expected {"picture without ending": ["caption", …], …}'
+            f"{file} is not fine-grained captions", 'expected {"image without ending": ["caption", …], …}'
         )
     for stem, captions in document.items():
         if not isinstance(captions, list) or not all(isinstance(text, str) for text in captions):
@@ -67,7 +67,7 @@ def _add_as_in(
     unknown = [stem for stem in document if stem not in rows]
     if unknown:
         raise DataError(
-            f"{what} has no picture for {len(unknown):,} of {len(document):,} entries of {file}, "
+            f"{what} has no image for {len(unknown):,} of {len(document):,} entries of {file}, "
             f"first {unknown[0]}",
             "give Karpathy's JSON of the same dataset",
         )
