@@ -54,6 +54,8 @@ def test_fine_captions_and_karpathys_sentences(tmp_path: Path) -> None:
     short = karpathy(tmp_path / "short", fewer)
     with pytest.raises(DataError, match="has 2 captions of COCO_val2014_01, .* has 1"):
         read_collection(fine(tmp_path), karpathy=short)
+    file.write_text('{"a": ["one"], "b": ["two"], "b": ["three"]}')
+    refused(DataError, "is not JSON: it has the key 'b' twice", read_collection, file)
 
 
 SPLITS = {"train": ["1", "2", "3"], "val": ["4"], "test": ["5", "6"]}

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-_WIDTH = 110  # of a result that is printed
 _LONG = 40  # characters of a cell that is broken into lines
 _NARROW = 3  # columns at most of a table that would be lost in the width of a page
 _NUMERIC = re.compile(r"[-−+±<>~]?\s?\d|–$|nan$|✓|✗")
@@ -236,13 +235,11 @@ class Table:
         from diptych.core.extras import require
 
         numbers = {place for row in self.rows for place, cell in enumerate(row) if cell.value is not None}
-        rows = [
-            [
-                math.nan if place in numbers and cell.text in ("–", "") else _exact(cell)
-                for place, cell in enumerate(row)
-            ]
-            for row in self.rows
-        ]
+
+        def content(place: int, cell: Cell) -> str | float:
+            return math.nan if place in numbers and cell.text in ("–", "") else _exact(cell)
+
+        rows = [[content(*one) for one in enumerate(row)] for row in self.rows]
         heads = [self._head(place).replace("\n", " ") for place in range(len(self.columns))]
         frame: DataFrame = require("pandas", purpose="DataFrames").DataFrame(rows, columns=heads)
         return frame
@@ -309,7 +306,7 @@ def rendered(shown: Iterable[Table | str]) -> str:
     """Return tables and lines as the terminal shows them, without colours."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, highlight=False, soft_wrap=True)
+    console = Console(file=io.StringIO(), width=110, color_system=None, highlight=False, soft_wrap=True)
     for one in shown:
         console.print(one, markup=False)
     assert isinstance(console.file, io.StringIO)
