@@ -114,10 +114,6 @@ class WeightHistogram:
     sums: list[float] = field(default_factory=lambda: [0.0] * (len(_EDGES) + 1))
 
     @property
-    def edges(self) -> np.ndarray:
-        return _EDGES
-
-    @property
     def candidates(self) -> int:
         return self.zeros + sum(self.counts)
 

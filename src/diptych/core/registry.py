@@ -28,17 +28,12 @@ def plug_ins(*groups: str, load: Callable[[EntryPoint], Any] = EntryPoint.load) 
         try:
             found = load(entry)
         except Exception as error:  # noqa: BLE001  # what another distribution raises is not known
-            left_out(entry, error)
+            distribution = "an unknown distribution" if entry.dist is None else entry.dist.name
+            where = f"{entry.group}: {entry.name} = {entry.value}"
+            reason = f"{type(error).__name__}: {error}".split("\n")[0]
+            logger.warning("the plug-in of %s is left out (%s): %s", distribution, where, reason)
         else:
             yield entry.name, found
-
-
-def left_out(entry: EntryPoint, error: Exception) -> None:
-    """Warn in one line that names the distribution of a plug-in, and what is wrong with it."""
-    distribution = "an unknown distribution" if entry.dist is None else entry.dist.name
-    where = f"{entry.group}: {entry.name} = {entry.value}"
-    reason = f"{type(error).__name__}: {error}".split("\n")[0]
-    logger.warning("the plug-in of %s is left out (%s): %s", distribution, where, reason)
 
 
 class Declared(Protocol):

@@ -22,6 +22,7 @@ from diptych.data.rows_by_id import (
     image_name,
     in_none,
     line_of,
+    mean_per_pair,
 )
 
 # The ids of an image and of a caption.
@@ -293,11 +294,8 @@ def _graded(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows and grade of each pair of the collection; of two names for one pair, their mean."""
     named = [(images.of(image), captions.of(caption)) for image, caption in grades]
-    rows = np.array(named, dtype=np.int64).reshape(-1, 2)
-    there = (rows >= 0).all(axis=1)
-    pairs, which = np.unique(rows[there], axis=0, return_inverse=True)
-    total = np.bincount(which.reshape(-1), weights=np.array(list(grades.values()))[there])
-    return pairs[:, 0], pairs[:, 1], total / np.bincount(which.reshape(-1))
+    pairs, mean = mean_per_pair(np.array(named, dtype=np.int64).reshape(-1, 2), list(grades.values()))
+    return pairs[:, 0], pairs[:, 1], mean
 
 
 def read_extended_positives(

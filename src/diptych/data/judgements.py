@@ -25,6 +25,7 @@ from diptych.data.rows_by_id import (
     image_name,
     in_none,
     line_of,
+    mean_per_pair,
 )
 
 
@@ -224,14 +225,12 @@ def match_judgements(
     if not found.any():
         fix = "give the judgements of this very data set and split" if in_order else _ALL
         raise in_none(judged.what, judged.pairs, (image_ids, caption_ids), fix)
-    pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
-    ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
-    counts = np.bincount(which.reshape(-1))
+    pairs, ratings = mean_per_pair(rows, judged.ratings)
     return MatchedJudgements(
         what=judged.what,
         images=pairs[:, 0],
         captions=pairs[:, 1],
-        ratings=np.bincount(which.reshape(-1), weights=ratings) / counts,
+        ratings=ratings,
         lowest=judged.lowest,
         highest=judged.highest,
         missing={

@@ -173,38 +173,37 @@ class PublishedTable:
         return list({row.on.key: row.on for row in self.rows}.values())
 
 
+_FILES: dict[str, Any] = {
+    file.name.removesuffix(".toml"): file for file in _FOLDER.iterdir() if file.name.endswith(".toml")
+}
+
+
+def _load(entry: EntryPoint) -> None:
+    """Add a plug-in's paper, once its studies can be made: the entry point has its name, and the package its file."""
+    from diptych.studies.study import studies_of
+
+    if entry.name in _FILES:
+        raise UsageError(f"there is a paper {entry.name!r} already", "give it another name")
+    _FILES[entry.name] = resources.files(entry.load()) / f"{entry.name}.toml"
+    try:
+        studies_of(entry.name)
+    except BaseException:
+        del _FILES[entry.name]
+        raise
+
+
 @cache
-def _files() -> dict[str, tuple[Any, EntryPoint | None]]:
-    """Return every paper's file; that of a plug-in is in the package that its entry point names, as the paper is."""
-    found: dict[str, tuple[Any, EntryPoint | None]] = {
-        file.name.removesuffix(".toml"): (file, None)
-        for file in _FOLDER.iterdir()
-        if file.name.endswith(".toml")
-    }
-
-    def load(entry: EntryPoint) -> tuple[Any, EntryPoint]:
-        if entry.name in found:
-            raise UsageError(f"there is a paper {entry.name!r} already", "give it another name")
-        return resources.files(entry.load()) / f"{entry.name}.toml", entry
-
-    for name, file in plug_ins("diptych.papers", load=load):
-        found[name] = file
-    return found
-
-
-def plug_in_of(paper: str) -> EntryPoint | None:
-    return _files()[paper][1]
-
-
 def published_papers() -> list[str]:
-    return sorted(name for name in _files() if not name.startswith("_"))
+    for _ in plug_ins("diptych.papers", load=_load):
+        pass
+    return sorted(name for name in _FILES if not name.startswith("_"))
 
 
 @cache
 def document(paper: str) -> dict[str, Any]:
-    if paper not in (*published_papers(), "_recipes"):
+    if paper not in _FILES and paper not in published_papers():
         raise UnknownNameError("published paper", paper, published_papers())
-    return tomllib.loads(_files()[paper][0].read_text(encoding="utf-8"))
+    return tomllib.loads(_FILES[paper].read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:

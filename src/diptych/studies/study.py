@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from diptych.core.errors import StorageError, UnknownNameError
-from diptych.core.registry import Registry, left_out
+from diptych.core.registry import Registry
 from diptych.studies.claims import Claim, combinations
 from diptych.studies.evidence import Evidence, members
 from diptych.studies.published import (
@@ -24,7 +24,6 @@ from diptych.studies.published import (
     PublishedRow,
     PublishedTable,
     document,
-    plug_in_of,
     printed_by,
     printed_evidence,
     published_papers,
@@ -293,6 +292,10 @@ class _File:
         return _declared(Study, {**rest, **declared})
 
 
+def studies_of(paper: str) -> list[Study]:
+    return _File(paper).studies
+
+
 @cache
 def recipe_values(study_paper: str, name: str) -> dict[str, Any]:
     """Return a recipe of a paper's file as TOML would have it, with what it inherits."""
@@ -327,14 +330,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     found: Registry[Study] = Registry("study", __name__)  # it holds them itself
     for paper in published_papers():
-        try:
-            studies = _File(paper).studies
-        except Exception as error:
-            if (entry := plug_in_of(paper)) is None:
-                raise
-            left_out(entry, error)
-        else:
-            for study in studies:
-                found.add(study)
+        for study in studies_of(paper):
+            found.add(study)
     globals()[name] = found
     return found
