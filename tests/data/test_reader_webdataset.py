@@ -160,7 +160,7 @@ def test_bombs_and_shards_that_go_away(tmp_path: Path, monkeypatch: pytest.Monke
     file.write_bytes(file.read_bytes()[:600])
     refused(ImageError, "ends at byte 600", found.image, 1)
     file.unlink()
-    refused(ImageError, r"train\.tar cannot be read", found.source.content, 1)
+    refused(ImageError, r"train\.tar does not exist", found.source.content, 1)
 
 
 def walk(path: Path) -> tuple[list[Member], CutError | None, int]:

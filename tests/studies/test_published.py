@@ -132,13 +132,6 @@ def test_an_evaluation_says_who_made_it_and_what_was_re_ranked():
     measured = Measured("flickr30k", "test", 1_000, 5_000, reranked=128)
     assert same_evaluation(measured, rows["Orig. X-VLM, Flickr30k"]) == []
     assert same_evaluation(measured, x_vlm) == ["128 candidates re-ranked, not 2 or 4"]
-    assert same_evaluation(measured, rows["Orig. CLIP, Flickr30k"]) == ["128 candidates re-ranked, not none"]
-    first = replace(measured, captions=1_000, chosen="first", reranked=0)
-    assert same_evaluation(first, clip) == [
-        "split test, not val",
-        "1,000 images, not 1,014",
-        "1,000 captions, not 1,014",
-    ]
 
 
 CLIP = "reproducibility:table-2.1:Repr. CLIP, Flickr30k"

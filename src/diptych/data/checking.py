@@ -154,11 +154,11 @@ def _same_captions(collection: Collection) -> tuple[NamedCount, NamedCount]:
     again[1:] = (np.diff(group[order]) == 0) & (np.diff(image[order]) == 0)
     images_of_group = np.bincount(group[order][~again])
     shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
-    ids = collection.caption_ids
-    repeated = np.sort(order[again])
-    return NamedCount.of(ids[row] for row in repeated.tolist()), NamedCount.of(
-        ids[row] for row in shared.tolist()
-    )
+    return _captions_of(collection, np.sort(order[again])), _captions_of(collection, shared)
+
+
+def _captions_of(collection: Collection, rows: np.ndarray) -> NamedCount:
+    return NamedCount.of(collection.caption_ids[row] for row in rows.tolist())
 
 
 def check_dataset(

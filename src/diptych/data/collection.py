@@ -294,9 +294,8 @@ class Collection:
         """Return the same images with at most their first ``k`` captions each (a protocol choice)."""
         position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
         keep = np.flatnonzero(position < k)
-        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
         first = "the first caption" if k == 1 else f"the first {k} captions"
-        return replace(made, notes=(*made.notes, f"{first} of each image"))
+        return self._keep(keep, f"{first} of each image")
 
     def random_captions(self, k: int = 1, *, seed: int) -> Collection:
         """Return the same images with at most ``k`` captions each, drawn without replacement (a protocol choice).
@@ -308,9 +307,12 @@ class Collection:
         draws = draw_uniform(seed, keys_of(self.image_ids)[self.caption_image], position)
         by_draw = np.lexsort((draws, self.caption_image))
         keep = np.sort(by_draw[position < k])  # the k smallest draws of each image, in the captions' order
-        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
         each = "1 caption" if k == 1 else f"{k} captions"
-        return replace(made, notes=(*made.notes, f"{each} of each image, drawn with seed {seed}"))
+        return self._keep(keep, f"{each} of each image, drawn with seed {seed}")
+
+    def _keep(self, captions: np.ndarray, note: str) -> Collection:
+        made = self._take(np.arange(self.n_images), captions, self.caption_image[captions])
+        return replace(made, notes=(*made.notes, note))
 
     def _take(self, images: np.ndarray, captions: np.ndarray, caption_image: np.ndarray) -> Collection:
         def pick(values: Sequence[Any] | None, rows: np.ndarray) -> Sequence[Any] | None:

@@ -180,13 +180,13 @@ _FILES: dict[str, Any] = {
 
 def _load(entry: EntryPoint) -> None:
     """Add a plug-in's paper, once its studies can be made: the entry point has its name, and the package its file."""
-    from diptych.studies.study import studies_of
+    from diptych.studies.study import PaperFile
 
     if entry.name in _FILES:
         raise UsageError(f"there is a paper {entry.name!r} already", "give it another name")
     _FILES[entry.name] = resources.files(entry.load()) / f"{entry.name}.toml"
     try:
-        studies_of(entry.name)
+        PaperFile(entry.name)
     except BaseException:
         del _FILES[entry.name]
         raise

@@ -319,11 +319,8 @@ class ZeroShot(Measuring):
             collection.split(chosen.split)
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen, run, collection = (
-            MeasureOptions.read(subject.measuring, MEASURE),
-            subject.run,
-            subject.collection,
-        )
+        chosen, run = MeasureOptions.read(subject.measuring, MEASURE), subject.run
+        collection = subject.collection
         part = collection.split(chosen.split)
         encoder = None if isinstance(run, Adapted) else encoder_of(run)
         if encoder is not None:

@@ -219,7 +219,9 @@ def _declared(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**values)
 
 
-class _File:
+class PaperFile:
+    """A paper's file, and the studies that it declares."""
+
     def __init__(self, paper: str) -> None:
         self.paper, self.file = paper, document(paper)
         self.lists: dict[str, list[Any]] = self.file.get("lists", {})
@@ -292,10 +294,6 @@ class _File:
         return _declared(Study, {**rest, **declared})
 
 
-def studies_of(paper: str) -> list[Study]:
-    return _File(paper).studies
-
-
 @cache
 def recipe_values(study_paper: str, name: str) -> dict[str, Any]:
     """Return a recipe of a paper's file as TOML would have it, with what it inherits."""
@@ -330,7 +328,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     found: Registry[Study] = Registry("study", __name__)  # it holds them itself
     for paper in published_papers():
-        for study in studies_of(paper):
+        for study in PaperFile(paper).studies:
             found.add(study)
     globals()[name] = found
     return found

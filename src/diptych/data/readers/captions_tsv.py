@@ -32,7 +32,7 @@ from diptych.data.columns import Column
 from diptych.data.images import FolderSource, check_inside, is_image_path
 from diptych.data.known import centric_of
 from diptych.data.readers.contract import choice, listing, looks, matching, reader
-from diptych.data.stored import Indexer, Stored, StoredWriter, stored
+from diptych.data.stored import Indexer, Stored, StoredWriter, file_state, stored
 
 _VERSION = 2
 _TABLES = ("*.tsv", "*.tsv.gz")
@@ -269,7 +269,7 @@ def read_captions_tsv(
             indexer.table(table, root, below, first_number)
         indexer.finish()
 
-    states = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    states = [file_state(file) for file in files]
     shapes = [{**asdict(table), "file": "", "folder": str(table.folder.resolve())} for table in tables]
     held = [[fingerprint_bytes(part.to_pybytes()) for part in below.buffers() if part] for below in names]
     key = fingerprint("captions-tsv", _VERSION, leave_out, first_number, states, shapes, held)

@@ -34,7 +34,7 @@ from diptych.data.shards import (
     json_object,
     read_members,
 )
-from diptych.data.stored import Indexer, StoredWriter, stored
+from diptych.data.stored import Indexer, StoredWriter, file_state, stored
 
 _VERSION = 2
 _MAX_TEXT_BYTES = 1 << 20
@@ -193,11 +193,7 @@ def read_webdataset(
             f"of {shards[splits.index(None)].name} no split is known, of {sum(map(bool, splits)):,} others it is",
             "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
         )
-    states = []
-    for shard in shards:
-        with file_errors(shard.path, DataError, "fetch the shard"):
-            state = shard.path.stat()
-        states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
+    states = [(path, shard.name, *state) for shard in shards for path, *state in [file_state(shard.path)]]
 
     def write(writer: StoredWriter) -> None:
         indexer = _Indexer(writer=writer, **options)
