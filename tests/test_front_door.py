@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import doctest
+import importlib
 import inspect
 import re
 import sys
@@ -418,3 +419,20 @@ def test_names_that_moved_still_work_with_a_warning() -> None:
             assert getattr(dp, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         dp.nonsense  # noqa: B018
+
+
+def test_a_lazy_name_whose_library_is_missing_says_the_pip_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lazy_room").mkdir()
+    lines = ["from lazy_room import inner as inner", "from lazy_room.inner import value as value"]
+    got = "from diptych.core.extras import lazy_names\n__getattr__, __dir__ = lazy_names(__name__)\n"
+    text = f"TYPE_CHECKING = False\nif TYPE_CHECKING:\n    {lines[0]}\n    {lines[1]}\n{got}"
+    (tmp_path / "lazy_room" / "__init__.py").write_text(text)
+    (tmp_path / "lazy_room" / "inner.py").write_text("import duckdb\nvalue = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    room = importlib.import_module("lazy_room")
+    for name in ("inner", "value"):
+        with pytest.raises(dp.DiptychError, match=rf"lazy_room.{name} needs duckdb.*diptych\[commerce\]"):
+            getattr(room, name)

@@ -74,7 +74,9 @@ def test_every_pip_line_installs_the_library_that_is_missing() -> None:
     base = {canonicalize_name(Requirement(one).name) for one in project["dependencies"]}
     named = set(EXTRA_OF.items())
     for path in (ROOT / "src").rglob("*.py"):
-        named |= set(re.findall(r'require\("(\w+)[\w.]*", "([\w-]+)"', path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        named |= set(re.findall(r'require\("(\w+)[\w.]*", "([\w-]+)"', text))
+        assert set(re.findall(r'require\("(\w+)[\w.]*", purpose=', text)) <= EXTRA_OF.keys(), path
     for library, extra in named:
         distribution = canonicalize_name(DISTRIBUTIONS.get(library, library))
         assert distribution in base | distributions(extras, extra), (library, extra)

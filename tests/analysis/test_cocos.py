@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.analysis import cocos_over, count, gradient_weights
-from diptych.analysis.cocos_report import WeightHistogram
+from diptych.analysis.cocos_report import _EDGES, WeightHistogram
 from diptych.analysis.paper_counts import (
     ntxent_counts,
     paper_counts_of,
@@ -201,7 +201,7 @@ def test_over_batches(tmp_path):
     histogram.add(np.array([0.0]), queries=1)
     assert (histogram.queries, histogram.zeros, histogram.candidates) == (3, 2, 7)
     assert histogram.counts[0] == histogram.counts[-1] == 1
-    lower = {float(histogram.edges[place - 1]): int(histogram.counts[place]) for place in range(1, 61)}
+    lower = {float(_EDGES[place - 1]): int(histogram.counts[place]) for place in range(1, 61)}
     assert {edge: n for edge, n in lower.items() if n} == pytest.approx({0.01: 2, 1.0: 1})
     assert sum(histogram.sums) == pytest.approx(1e-9 + 0.0205 + 1.0 + 3e4)
     stored = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype="float32", shape=(8_000, 128))

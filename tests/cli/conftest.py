@@ -82,7 +82,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_shop(tmp_path_factory):
-    """The tiny shop as a Karpathy file; without the product that has no picture."""
+    """The tiny shop as a Karpathy file; without the product that has no image."""
     from tiny_catalogue import NO_PICTURE, tiny_collection
 
     folder = tmp_path_factory.mktemp("shop")

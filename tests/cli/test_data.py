@@ -32,7 +32,7 @@ def test_a_check_that_finds_all(diptych, tmp_path):
     done.shows("things: 5 images, 10 captions", "complete: nothing has to be done")
     done.shows(f"commands read it with: --data {tmp_path} --reader karpathy")
     rows = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert {f"pictures in {tmp_path}/images 5 of 5", "pictures that cannot be decoded 0"} <= set(rows)
+    assert {f"images in {tmp_path}/images 5 of 5", "images that cannot be decoded 0"} <= set(rows)
     written = json.loads((tmp_path / "check.json").read_text())
     assert written["complete"] is True
     assert written["pictures"]["missing"] == {"count": 0, "first": []}
@@ -55,8 +55,8 @@ def test_a_check_that_finds_pieces_missing(diptych, tmp_path):
     file = tmp_path / "check.json"
     done = diptych(f"data check coco {tmp_path} --decode --workers 0 -o {file}", code=1)
     rows = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert {"pictures that no caption uses 1 extra.png", "empty files 1 0.png"} <= set(rows)
-    done.shows("113,287", "to do: 4 of 5 pictures are there, 1 are missing: 3.png", "fix: ")
+    assert {"images that no caption uses 1 extra.png", "empty files 1 0.png"} <= set(rows)
+    done.shows("113,287", "to do: 4 of 5 images are there, 1 are missing: 3.png", "fix: ")
     done.shows("not complete: ")
     done.hides("next: ")
     written = json.loads(file.read_text())

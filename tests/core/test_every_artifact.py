@@ -10,6 +10,7 @@ import json
 import os
 import pkgutil
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,16 @@ def round_trip(kind: type[Artifact], tmp_path: Path) -> None:
     else:
         refused(UsageError, "holds other things", made.save, other)
     assert (other / "letter.txt").read_text() == "mine"
+
+
+def test_what_is_printed_carries_its_protocol_and_says_what_it_holds() -> None:
+    for found in (artifact_examples.cocos(), artifact_examples.audit(), result()):
+        assert found.protocol.line() in str(found)
+        assert escape(found.protocol.line()) in found._repr_html_()
+    assert artifact_examples.measures().lines() == ["dataset made"]
+    log = Log({"name": "shop", "events": 5, "first": "1 May", "last": "2 May", "zone": "UTC", "rules": []})
+    assert repr(log) == "<Log: shop: 5 events, 1 May to 2 May (UTC)>"
+    assert repr(artifact_examples.cocos()) == "<CocosReport: Contributing samples (1 rows)>"
 
 
 @pytest.mark.parametrize("kind", OWN_FILES, ids=lambda kind: kind.KIND)

@@ -6,7 +6,9 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from html import unescape
@@ -15,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field, model_validator
@@ -178,6 +181,32 @@ def test_registries_describe_their_members_and_list_the_nearest_name() -> None:
             assert len(member.description) > 10, member.name
 
 
+def install(site: Path, name: str, group: str, module: str, entry: str = "mine") -> None:
+    """Write what an installer writes of a distribution with one entry point."""
+    folder = site / f"{name}-1.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (folder / "entry_points.txt").write_text(f"[{group}]\n{entry} = {module}\n")
+
+
+def test_a_plug_in_that_fails_half_way_leaves_no_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry: Registry[Any] = Registry("thing", "diptych.core", "diptych.things")
+    registry.add(SimpleNamespace(name="own"))
+    things = SimpleNamespace(add=lambda name: registry.add(SimpleNamespace(name=name)))
+    monkeypatch.setitem(sys.modules, "things", things)  # type: ignore[arg-type]
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, last in (("sound", ""), ("halved", "raise ValueError('no')"), ("doubled", "things.add('own')")):
+        install(tmp_path, f"of_{name}", "diptych.things", f"{name}_things")
+        (tmp_path / f"{name}_things.py").write_text(f"import things\nthings.add('{name}')\n{last}\n")
+    assert registry.names() == ["own", "sound"]
+    assert [message.split(" is left out")[0] for message in sorted(caplog.messages)] == [
+        "the plug-in of of_doubled",
+        "the plug-in of of_halved",
+    ]
+
+
 class Recorder:
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -263,3 +292,7 @@ def test_every_renderer_has_every_cell_and_numbers_stay_numbers() -> None:
     assert Cell.number(1234.567, 1, 1200.0, 1300.04) == Cell("1,234.6", "1,200.0–1,300.0", value=1234.567)
     assert Cell.number(-0.0001, 2, -1.0, 0.0, sign="+").line == "+0.00 (-1.00 to +0.00)"
     assert Cell.number(None, 2, 0.0, 1.0) == Cell("–")
+    frame = TABLES[2].to_pandas()
+    assert list(frame.columns) == ["row", "both left", "both right", "words"]
+    assert frame["both left"].tolist() == pytest.approx([12.34, math.nan], nan_ok=True)
+    assert frame["both left"].dtype == float

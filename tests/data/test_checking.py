@@ -66,7 +66,7 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
     assert check.pictures.empty is None
     check = check_dataset(TINY, tmp_path, decode=True)
     assert (check.pictures.empty, check.pictures.corrupt) == (NamedCount(1, ("in/a.png",)), NamedCount())
-    assert "1 pictures cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in problems_of(
+    assert "1 images cannot be read, 1 of them are empty files; in/a.png is empty (0 bytes)" in problems_of(
         check
     )
     (pictures / "in" / "a.png").write_text("no picture at all")
@@ -84,7 +84,7 @@ def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
         NamedCount(1, ("in/z.JPG",)),
     )
     assert check.pictures.missing_by_folder == {"in": (1, 2)}
-    assert "unpack the pictures' archive again" in problems_of(check)
+    assert "unpack the images' archive again" in problems_of(check)
     (pictures / "in.zip").write_bytes(b"PK")
     assert f"unpack in.zip in {pictures}" in problems_of(check_dataset(TINY, tmp_path))
     assert check_dataset(TINY, tmp_path, split="test").complete, "pictures of other splits are not missing"
@@ -102,13 +102,13 @@ def test_where_pictures_are_is_found_out(tmp_path: Path) -> None:
     for number, (name, fix) in enumerate(
         (
             (lambda file: f"unpacked/{file}", "they lie one folder further: give --images IMAGES/unpacked"),
-            (lambda file: f"../in/{file}", "0 of 3 pictures are there, 3 are missing"),
+            (lambda file: f"../in/{file}", "0 of 3 images are there, 3 are missing"),
             (
                 lambda file: f"../in/{file}",
-                "unpack the pictures into IMAGES, or give their folder with --images",
+                "unpack the images into IMAGES, or give their folder with --images",
             ),
             (lambda file: f"../in/{file}", "diptych data show tiny says how it is laid out"),
-            (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the pictures"),
+            (lambda file: file.name, "the captions say in/a.png and the folder has a.png: move the images"),
             (lambda file: f"{file.stem}.webp", "the captions say in/a.png and the folder has a.webp"),
         )
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from diptych.core.errors import DataError, ImageError, StorageError, UnknownName
 from diptych.core.files import cache_root
 from diptych.data import choose_captions
 from diptych.data.batches import Batch, BatchPlan, PlanName
-from diptych.data.collection import Collection
+from diptych.data.collection import Collection, Shares
 from diptych.data.columns import Column, write_strings
 from diptych.data.loading import NO_PICTURE, picture_contents
 from diptych.data.stored import Stored, StoredWriter, stored
@@ -48,6 +49,15 @@ def collection(**changes: object) -> Collection:
     return Collection(**{**values, **changes})  # type: ignore[arg-type]
 
 
+def test_only_what_is_read_again_says_how() -> None:
+    read = collection().with_read_as({"data": "x"})
+    assert collection().read_as is None
+    assert replace(read, captions=["b0", "a1", "c0"]).read_as is None
+    assert read.first_captions().read_as is None
+    whole = replace(read, splits=["all"] * 3, shares=Shares()).with_read_as(read.read_as)
+    assert whole.divided().read_as == read.read_as  # the splits are a function of what is read
+
+
 def test_which_caption_describes_which_image_in_every_part() -> None:
     three = collection()
     assert three.captions_of(0) == ["a0", "a1"]
@@ -70,9 +80,9 @@ def test_which_caption_describes_which_image_in_every_part() -> None:
     three = collection(source_rows=np.array([10, -1, 30]))
     assert three.pictured.tolist() == [True, False, True]
     for read in (three.image, three.item):
-        refused(ImageError, "b has no picture", read, 1)
+        refused(ImageError, "b has no image", read, 1)
     assert picture_contents(three) == ["10", NO_PICTURE, "30"]
-    assert "3 images (1 of them without a picture), 3 captions" in three.describe()
+    assert "3 images (1 of them without an image), 3 captions" in three.describe()
     for changes, message in (
         ({"splits": ["train"]}, "3 splits expected, got 1"),
         ({"caption_image": np.array([0, 0, 3])}, r"must not decrease and lie in \[0, 3\)"),
@@ -273,7 +283,7 @@ def test_a_file_that_shrinks_while_in_use_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="ends at byte 3, 6 expected"):
         table[1]
     (tmp_path / "t.utf8").unlink()
-    with pytest.raises(StorageError, match="cannot be read: No such file"):
+    with pytest.raises(StorageError, match="does not exist"):
         table[0]
 
 

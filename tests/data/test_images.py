@@ -255,7 +255,7 @@ def test_several_arrays_are_one_and_one_vector_is_one_region() -> None:
     assert RegionSource([features(2, 5)], "flat").regions(1).shape == (1, 5)
     with pytest.raises(DataError, match=r"different shapes: \[\(1, 5\), \(4, 5\)\]"):
         RegionSource([features(2, 4, 5), features(2, 5)], "mixed")
-    refused(ImageError, "both holds region features and no pictures", source.read, 0)
+    refused(ImageError, "both holds region features and no images", source.read, 0)
 
 
 def write(folder: Path, split: str, rows: np.ndarray, captions: int) -> None:

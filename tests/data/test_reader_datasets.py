@@ -48,12 +48,14 @@ def test_fine_captions_and_karpathys_sentences(tmp_path: Path) -> None:
     assert found.caption_ids == ["101", "102", "104", "105"]
     assert found.image(0).size == (4, 4)
     other = karpathy(tmp_path / "other", {"COCO_val2014_01.jpg": ("test", ["one"])})
-    with pytest.raises(DataError, match="no picture for 1 of 2 entries .*first COCO_val2014_02"):
+    with pytest.raises(DataError, match="no image for 1 of 2 entries .*first COCO_val2014_02"):
         read_collection(fine(tmp_path), karpathy=other)
     fewer = {"COCO_val2014_01.jpg": ("test", ["one"]), "COCO_val2014_02.jpg": ("test", ["a", "b"])}
     short = karpathy(tmp_path / "short", fewer)
     with pytest.raises(DataError, match="has 2 captions of COCO_val2014_01, .* has 1"):
         read_collection(fine(tmp_path), karpathy=short)
+    file.write_text('{"a": ["one"], "b": ["two"], "b": ["three"]}')
+    refused(DataError, "is not JSON: it has the key 'b' twice", read_collection, file)
 
 
 SPLITS = {"train": ["1", "2", "3"], "val": ["4"], "test": ["5", "6"]}
@@ -267,7 +269,7 @@ def test_the_official_layout(dataset: Path) -> None:
     assert [record["product"] for record in found.records] == ["1", "1", "2", "3", "4", "4"]
     first = read_collection(dataset, pictures="first")
     assert first.image_ids == [name(1, 0), name(2, 0), name(3, 0, "top"), name(4, 0)]
-    assert "2 further pictures of a product left out" in first.notes
+    assert "2 further images of a product left out" in first.notes
 
 
 def test_half_a_dataset(dataset: Path) -> None:
@@ -276,7 +278,7 @@ def test_half_a_dataset(dataset: Path) -> None:
     labels(dataset)
     refused(DataError, "are empty", read_collection, dataset)
     (dataset / "women").rename(dataset / "men")
-    assert "women.tar.gz" in refused(DataError, "no folder of pictures women/", read_collection, dataset).fix
+    assert "women.tar.gz" in refused(DataError, "no folder of images women/", read_collection, dataset).fix
 
 
 def test_other_encodings_empty_captions_and_options_that_are_none(dataset: Path) -> None:
@@ -382,7 +384,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
     assert (found.image_ids, found.captions) == (["B1", "B2", "B3"], ["a", "b", "c"])
     assert found.pictured.tolist() == [False, True, False]
     assert found.image(1).getpixel((0, 0)) == (22, 0, 0)
-    refused(ImageError, "B3 has no picture", found.image, 2)
+    refused(ImageError, "B3 has no image", found.image, 2)
     assert "2 products without an image in small/ kept without one" in found.notes
     assert "1 lines that list a product again left out" in found.notes
     found = read_collection(tmp_path, missing="skip", **skip)
@@ -394,7 +396,7 @@ def test_what_is_left_out_or_kept(tmp_path: Path) -> None:
             {**skip, "duplicates": "error"},
             r"listings_1\.json\.gz, line 3: product B2 was in listings_0\.json\.gz, line 3",
         ),
-        ({"language": "fi", "caption": "name"}, "no listing of 6 has a picture and name in fi"),
+        ({"language": "fi", "caption": "name"}, "no listing of 6 has an image and name in fi"),
     ):
         refused(DataError, message, read_collection, tmp_path, **options)
 

@@ -183,7 +183,7 @@ def test_numbered_pictures_of_a_table_without_headings(tmp_path: Path) -> None:
     table(tmp_path / "Train_GCC-training.tsv", *captions(0, 1, 2, 3))
     pictures(tmp_path / "images", "00000/000000000.png", "00000/000000002.png", "3.png", "logo.png")
     (tmp_path / "images" / "00000" / "000000000.json").write_text("{}")
-    with pytest.raises(DataError, match=r"1 lines have no picture, 3 images have one; the first: .*line 2"):
+    with pytest.raises(DataError, match=r"1 lines have no image, 3 images have one; the first: .*line 2"):
         read_collection(tmp_path)
     found = read_collection(tmp_path, missing="skip")
     assert list(found.image_ids) == ["00000/000000000.png", "00000/000000002.png", "3.png"]
@@ -193,8 +193,8 @@ def test_numbered_pictures_of_a_table_without_headings(tmp_path: Path) -> None:
     assert found.records[1] == {"line": 3, "url": "http://example.org/2.jpg"}
     assert found.subset([2]).records[0]["line"] == 4  # type: ignore[index]
     assert found.notes == (
-        "1 lines without picture left out",
-        "1 pictures whose names are no numbers not used",
+        "1 lines without an image left out",
+        "1 images whose names are no numbers not used",
     )
     assert found.centric is None
 
@@ -206,7 +206,7 @@ def test_a_column_of_files_with_several_lines_of_one(tmp_path: Path) -> None:
     ]
     table(tmp_path / "pairs.tsv", *lines, "five\t\tu")
     pictures(tmp_path / "images", "a.png", "b/c.png")
-    with pytest.raises(DataError, match=r"2 lines have no picture, 2 images have one; .*line 5 \(gone\.png"):
+    with pytest.raises(DataError, match=r"2 lines have no image, 2 images have one; .*line 5 \(gone\.png"):
         read_collection(tmp_path, "captions-tsv")
     found = read_collection(tmp_path, "captions-tsv", missing="skip")
     assert list(found.image_ids) == ["a.png", "b/c.png"]
@@ -260,6 +260,6 @@ def test_the_address_first_and_lines_that_count_from_one(tmp_path: Path) -> None
 def test_pictures_that_cannot_be_told_apart(tmp_path: Path) -> None:
     table(tmp_path / "train.tsv", *captions(0))
     (tmp_path / "images").mkdir()
-    refused(DataError, r"no pictures that are called by a number", read_collection, tmp_path)
+    refused(DataError, r"no images that are called by a number", read_collection, tmp_path)
     pictures(tmp_path / "images", "0.png", "a/000.png")
     refused(DataError, "both number 0", read_collection, tmp_path)

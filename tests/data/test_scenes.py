@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import every_byte
-from crash import in_a_process
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -243,16 +242,6 @@ def test_the_file_is_karpathys_and_any_reader_of_it_agrees(small: Path) -> None:
     for row, image in enumerate(json.loads((small / "dataset.json").read_text())["images"]):
         assert image["sentids"] == [sentence["sentid"] for sentence in image["sentences"]]
         assert {sentence["imgid"] for sentence in image["sentences"]} == {image["imgid"]} == {row}
-
-
-def test_what_was_killed_does_not_look_whole_and_is_made_again(small: Path, tmp_path: Path) -> None:
-    def make() -> None:
-        make_scenes(tmp_path / "made", 140, 6, 6, seed=3, k=3, size=32, workers=1)
-
-    assert not in_a_process(make, 100)
-    assert not (tmp_path / "made").exists()
-    make()
-    assert every_byte(tmp_path / "made") == every_byte(small)
 
 
 def test_the_usual_number_of_objects_goes_without_saying(small: Path) -> None:

@@ -156,7 +156,7 @@ def test_stopped_it_keeps_what_it_has_and_says_so(
     with report_to(bars):
         encode_collection(encoder, val, tmp_path / "e")
     assert bars.bars == [
-        ["reading pictures", 16, 16],
+        ["reading images", 16, 16],
         ["embedding images", 16, 16],
         ["embedding captions", 80, 80],
     ]
@@ -172,7 +172,7 @@ def test_two_processes_write_what_one_does(collection: Collection, tmp_path: Pat
     assert np.array_equal(found.texts.rows, whole.texts.rows)
     assert found.about == whole.about
     assert bars.bars == [
-        ["reading pictures", 48, 48],
+        ["reading images", 48, 48],
         ["embedding images", 48, 48],
         ["embedding captions", 240, 240],
     ]

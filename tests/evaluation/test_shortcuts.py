@@ -67,7 +67,7 @@ def test_only_what_is_on_both_sides_is_evaluated_with(world: World) -> None:
     assert found.with_shortcuts is None
     assert [folder.name for folder in (world.folder / "evaluation").iterdir()] == ["scenes-test"]
     assert {row[3] for row in found.tables()[0].texts} == {"–"}
-    assert found.protocol_line() == found.without.protocol_line()
+    assert found.lines()[0] == found.without.protocol_line()
 
 
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
@@ -79,7 +79,7 @@ def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> N
     assert kept["scenes-test"].value("rsum") == found.without.value("rsum")
     assert kept["scenes-test-with-shortcuts"].value("rsum") == found.with_shortcuts.value("rsum")
     assert {(one.protocol.n_images, one.protocol.n_texts) for one in kept.values()} == {(16, 80)}
-    assert "a unique number on every image and its captions" in found.protocol_line()
+    assert "a unique number on every image and its captions" in found.lines()[0]
     rows = {row[:2]: row[2:4] for row in found.tables()[0].texts}
     assert len(rows) == 7
     both = (found.without, found.with_shortcuts)

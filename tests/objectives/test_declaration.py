@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import math
@@ -303,3 +304,29 @@ def test_a_recipe_says_a_loss_that_was_made_in_python() -> None:
     assert declared_as(objectives.InfoNCE(torch.tensor(0.05))) is None  # no number of a recipe
     assert declared_as(len) is None
     assert repr(objectives.Triplet(0.3)) == "Triplet(margin=0.3)"
+    number = declared_as(objectives.Triplet(np.float64(0.3)))
+    assert number == {"name": "triplet", "margin": 0.3}
+    assert type(number["margin"]) is float
+    given.eval()
+    assert declared_as(given) == said
+    with torch.no_grad():
+        given.log_scale += 1  # what was learned is no option
+    assert declared_as(given) is None
+    changed = objectives.Triplet(0.3)
+    changed.margin = 0.4
+    assert declared_as(changed) is None
+
+
+class Weighted(Objective):
+    """A loss of one's own: an argument without a default, and others under names of their own."""
+
+    def __init__(self, choices: float, **weights: float) -> None:
+        super().__init__()
+        self.total = choices + sum(weights.values())
+
+
+def test_an_objective_is_copied_with_what_it_was_made_with() -> None:
+    given = Weighted(1.0, images=2.0)
+    assert repr(given) == "Weighted(choices=1.0, images=2.0)"
+    copied = copy.deepcopy(given)  # by the protocol of pickle, as processes get one
+    assert (repr(copied), copied.total) == (repr(given), 3.0)

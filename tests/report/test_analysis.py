@@ -43,7 +43,7 @@ from diptych.evaluation.variants.exploration import axes_tables, variants_table
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
-from diptych.report.figures import write_picture
+from diptych.report.figures import summary, write_picture
 
 OWNER = np.repeat(np.arange(20), 2)
 
@@ -80,7 +80,7 @@ def test_gradient_counts(tmp_path: Path) -> None:
     drawn = [value or 0.0 for value in negatives.y[1:]]
     assert sum(drawn) == pytest.approx(9.0 - report.weights["i2t"]["negatives"].zeros / 40)
     assert (positives.name, list(epsilon.x)) == ("positives", [0.01])
-    assert "ε = 0.01 0.01" in charts[0].summary
+    assert "ε = 0.01 0.01" in summary(charts[0])
     with Image.open(write_picture(tmp_path / "c.png", charts, "words", resolution=50)) as picture:
         assert picture.width == 480
     still = report_of(Triplet(0.2), noise=0.0)
@@ -236,8 +236,8 @@ def test_an_explained_protocol(protocol_found: Exploration) -> None:
     assert row["what it means"].startswith("only the 2 best candidates of each query are re-ranked")
     assert {row[1].text for row in axes_tables(protocol_found)[0].rows} >= {"none", "2", "first"}
     warned = replace(protocol_found, warnings=("OTHER DATA",))
-    summary = protocol_page(warned).summary
-    assert summary.startswith("OTHER DATA. Under the default protocol")
+    headline = protocol_page(warned).summary
+    assert headline.startswith("OTHER DATA. Under the default protocol")
     # Without embeddings only the digits.
     target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
     page = protocol_page(Exploration(target))

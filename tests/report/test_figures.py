@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diptych.core.chart import Chart, Series
-from diptych.report.figures import INK, svg, thin
+from diptych.report.figures import INK, summary, svg, thin
 from diptych.report.run import running_mean
 from diptych.report.style import DARK, LIGHT
 
@@ -60,7 +60,7 @@ def test_a_figure_takes_its_colours_from_the_page_and_fetches_nothing() -> None:
         assert not re.search(r'(?:src|href)="(?!#)', drawn)
         assert "<metadata" not in drawn
         root = ElementTree.fromstring(drawn)
-        assert root.get("aria-label") == chart.summary
+        assert root.get("aria-label") == summary(chart)
         assert root.get("width") is None
         assert root.get("viewBox")
         with ThreadPoolExecutor(3) as pool:  # threads may draw at once

@@ -152,7 +152,7 @@ def test_tables_charts_and_line(found):
     overlap = found.values["overlap t2i"]
     assert chart.series[1].y[9] == pytest.approx(100 * (np.rint(10 * overlap) == 9).mean())
     for said in ("dataset made", "split test", "encoder tower", "head head", "f_enc made up"):
-        assert said in found.line()
+        assert said in found.lines()[0]
     way = replace(found.faithful["t2i"], kendall=math.nan)
     table = replace(found, faithful={**found.faithful, "t2i": way}).tables()[2]
     assert table.rows[-1][2].text == "–"  # what has no value is a dash

@@ -288,7 +288,7 @@ def test_engines_are_searched_with_their_recall(studies, tiny, monkeypatch):
         assert {column.name for column in SEARCHES.columns} - {"FLOPs"} <= set(one.values)
         assert (one.on.split, one.on.images, one.on.captions) == ("all", 150, 20)
         assert one.values["latency @10|published"] == pytest.approx(1000 / one.values["throughput @10"])
-        assert "150 items: 80 pictures of all splits, then copies with noise of 0.5" in one.protocol
+        assert "150 items: 80 images of all splits, then copies with noise of 0.5" in one.protocol
         assert ("FLOPs" in one.values) is (name == "inverted-1e-3")
     recalls = {row: measured[row].values["recall @10"] for row in rows}
     assert [measured["inverted-1e-3"].values[f"recall @{k}"] for k in (10, 100, 1000)] == [100, 100, 100]

@@ -48,8 +48,12 @@ def test_a_formula_of_printed_numbers():
 
 
 def test_one_seed_cannot_tell_a_point_or_two():
-    for gap, status in [(1.0, "undecided"), (2.0, "undecided"), (4.0, "holds"), (-4.0, "fails")]:
-        numbers = evidence({"a": {"i2t R@1": 30.0 + gap}, "b": {"i2t R@1": 30.0}}, exact=False)
+    one, nine = {}, {"sd": 0.3, "seeds": 9}
+    for gap, status, spread in [
+        *((1.0, "undecided", one), (2.0, "undecided", one), (4.0, "holds", one), (-4.0, "fails", one)),
+        (1.0, "holds", nine),
+    ]:
+        numbers = evidence({"a": {"i2t R@1": 30.0 + gap}, "b": {"i2t R@1": 30.0}}, exact=False, **spread)
         found = Formula.parse("[a: i2t R@1] > [b: i2t R@1]").judge(numbers)
         assert found.status == status
         assert "p = " in found.detail or "p < " in found.detail

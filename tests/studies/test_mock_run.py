@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 
 from diptych.studies import STUDIES, Entry, Measurement, Results, compare
 from diptych.studies.published import Measured
-from diptych.studies.study import AS_PAPER
 
 NAMES = [study.name for study in STUDIES if not study.ours]
 
@@ -62,7 +61,3 @@ def test_printed_cells_are_reproduced_and_others_are_not():
                 ]
                 assert all((verdict == "reproduced") is right for *_, verdict in verdicts), verdicts
                 assert verdicts or on.positives != "own" or on not in study.printed_on(), on.key
-
-
-def test_only_settings_of_the_paper_have_verdicts():
-    assert AS_PAPER == ("published", "paper")

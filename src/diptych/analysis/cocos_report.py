@@ -114,10 +114,6 @@ class WeightHistogram:
     sums: list[float] = field(default_factory=lambda: [0.0] * (len(_EDGES) + 1))
 
     @property
-    def edges(self) -> np.ndarray:
-        return _EDGES
-
-    @property
     def candidates(self) -> int:
         return self.zeros + sum(self.counts)
 
@@ -176,6 +172,9 @@ class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse coc
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]
     weights: dict[str, dict[str, WeightHistogram]]
+
+    def lines(self) -> list[str]:
+        return [self.protocol.line(), *self.notes()]
 
     def tables(self) -> list[Table]:
         rows = []

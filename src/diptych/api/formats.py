@@ -148,7 +148,7 @@ def write_model_card(result: Result, folder: Path, model: str = "", encoder: Pat
     They go to the model index in its head, which hubs read, and to a section of its own. A card that is there, else
     that of ``encoder``, keeps everything but what it says of the same dataset and split.
     """
-    hub = require("huggingface_hub.repocard", "hub", "writing a model card")
+    hub = require("huggingface_hub.repocard", purpose="writing a model card")
     files = [place / "README.md" for place in (folder, encoder) if place is not None]
     known = next((file for file in files if file.is_file()), None)
     name, protocol = model or folder.resolve().name, result.protocol_line()

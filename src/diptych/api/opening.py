@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
@@ -154,10 +154,10 @@ def read(
     if not known:
         return found
     if captions != "all" != known["captions"]:
-        return replace(found, read_as=None)  # a choice among chosen captions cannot be read again
+        return found.with_read_as(None)  # a choice among chosen captions cannot be read again
     changes = {"split": split} if split not in (None, "all") else {}
     changes |= {} if captions == "all" else {"captions": captions}
-    return replace(found, read_as={**known, **changes})
+    return found.with_read_as({**known, **changes})
 
 
 def section_of(

@@ -173,7 +173,7 @@ def cocos(source: Source, options: CocosOptions) -> None:
     name = safe_name(f"{about['dataset']}-{about['split']}-{found.protocol.objective}{counted}")
     target = Path(source) / "cocos" / name if out is None else out / "cocos"
     written, picture, page = write_cocos(found, target)
-    show(*found.tables(), found.protocol.line(), *found.notes())
+    show(*found.tables(), *found.lines())
     show(f"with the distribution of weights in {written}, drawn in {picture}")
     next_step(["open", page])
 

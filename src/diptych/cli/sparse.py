@@ -38,7 +38,8 @@ def train(source: Source, data: DataSpec, options: TrainOptions) -> None:
     vocabulary, folder = found.sparsifier.vocabulary, found.folder
     page = sparse_page(vocabulary, found.rows, found.collection, found.measures, command)
     page.save(folder / "report.html")
-    show(found.line(), *found.measures.tables(), found.measures.line())
+    head, *protocol = found.lines()
+    show(head, *found.tables(), *protocol)
     steps = ["diptych", "sparse", "terms", folder], ["diptych", "index", folder]
     next_step(["open", folder / "report.html"], *steps)
 

@@ -22,7 +22,6 @@ from diptych.studies import STUDIES, Choices, Results, Study, collect, compare, 
 from diptych.studies.compare import Comparison
 from diptych.studies.page import (
     claims_tables,
-    comparison_shown,
     content_of,
     matrix_page,
     matrix_table,
@@ -261,6 +260,6 @@ def _report(
     with disclosing(control):
         comparison = compare(STUDIES.get(results.study), results)
         if not quiet:
-            say(*comparison_shown(comparison))
+            say(*comparison.shown())
         write_json(page.with_suffix(".json"), content_of(comparison))
         return comparison, study_page(comparison, command).save(page)

@@ -175,7 +175,9 @@ class Artifact:
             header = read_json(path, fix=fix)
         elif path.suffix == ".npz":
             arrays = read_arrays(path, fix=fix)
-            header = _header_of(arrays, path)
+            if _HEADER not in arrays:
+                raise StorageError(f"{path} holds no artifact", "check the path, or recreate it")
+            header = parse_json(arrays[_HEADER].tobytes(), path)
         else:
             recover_folder(path)
             if not (path / cls.marker()).exists():
@@ -296,28 +298,23 @@ def _array_names(content: Any) -> Iterable[str]:
             yield from _array_names(value)
 
 
-def _header_of(arrays: Mapping[str, np.ndarray], path: Path) -> Any:
-    if _HEADER not in arrays:
-        raise StorageError(f"{path} holds no artifact", "check the path, or recreate it")
-    return parse_json(arrays[_HEADER].tobytes(), path)
-
-
 def encode(
     value: Any, arrays: dict[str, np.ndarray], name: str = "", leave_out: Set[str] = frozenset()
 ) -> Any:
     """Return ``value`` as JSON-able data; its arrays go to ``arrays`` under the names of their places."""
+    if isinstance(value, Enum):
+        return value.value
     if value is None or isinstance(value, bool | str | int):
-        return value.value if isinstance(value, Enum) else value
+        return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {_NUMBER: repr(float(value))}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    kind: Any = type(value)
+    if _is_record(kind):
         return {
-            _stored_name(field): encode(getattr(value, field.name), arrays, _place(name, field.name))
-            for field in dataclasses.fields(value)
-            if field.init and field.name not in leave_out
+            stored: encode(getattr(value, key), arrays, _place(name, key))
+            for stored, (key, _) in _stored_fields(kind).items()
+            if key not in leave_out
         }
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {key: encode(getattr(value, key), arrays, _place(name, key)) for key in value._fields}
     if isinstance(value, Mapping):
         return {str(key): encode(one, arrays, _place(name, str(key))) for key, one in value.items()}
     if hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ():
@@ -329,15 +326,13 @@ def encode(
         return [encode(one, arrays, _place(name, str(place))) for place, one in enumerate(value)]
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, Enum):
-        return value.value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{name or type(value).__name__}: a {type(value).__name__} cannot be stored")
 
 
-def _stored_name(field: dataclasses.Field[Any]) -> str:
-    return str(field.metadata.get(STORED_AS, field.name))
+def _is_record(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) or (isinstance(kind, type) and hasattr(kind, "_fields"))
 
 
 def _place(name: str, key: str) -> str:
@@ -362,7 +357,7 @@ def decode(kind: Any, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if kind is None or kind is type(None):
         return _expect(value is None, value, kind)
     bare = origin or kind
-    if dataclasses.is_dataclass(bare) or (isinstance(bare, type) and hasattr(bare, "_fields")):
+    if _is_record(bare):
         return _decode_record(bare, value, arrays)
     if bare in (int, float, bool, str):
         fits = isinstance(value, bare) or (bare is float and isinstance(value, int))
@@ -426,15 +421,13 @@ def _stored_fields(kind: Any) -> dict[str, tuple[str, Any]]:
     """Return name on disk → name and type of a record's fields; types must be importable where the class is defined."""
     hints = typing.get_type_hints(kind)
     if dataclasses.is_dataclass(kind):
-        fields = (field for field in dataclasses.fields(kind) if field.init)
-        return {_stored_name(field): (field.name, hints[field.name]) for field in fields}
+        fields = [field for field in dataclasses.fields(kind) if field.init]
+        return {one.metadata.get(STORED_AS, one.name): (one.name, hints[one.name]) for one in fields}
     return {name: (name, hints[name]) for name in kind._fields}
 
 
-def _of_type(value: Any, kind: type[T]) -> T:
-    if not isinstance(value, kind):
-        raise TypeError(f"{str(value)[:60]!r} is no {kind.__name__}")
-    return value
+def _of_type(value: Any, kind: type[Any]) -> Any:
+    return _expect(isinstance(value, kind), value, kind)
 
 
 def _expect(fits: bool, value: T, kind: Any) -> T:

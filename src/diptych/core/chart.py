@@ -14,7 +14,6 @@ Mark = Literal["line", "step", "bar", "point", "dash", "level"]
 
 _MOST_ROWS = 60  # of the table behind a chart
 _MOST_DECIMALS = 6
-_MOST_WORDS = 12  # values of a series that its alternative text reads out
 
 
 @dataclass(frozen=True)
@@ -76,31 +75,6 @@ class Chart:
     after: str = ""
     kind: ClassVar[str] = "chart"
 
-    @property
-    def summary(self) -> str:
-        """The alternative text: every value of short series, the ends and extremes of long ones."""
-        parts = [f"{one.name or self.y} {words}" for one in self.series if (words := self._words(one))]
-        return f"{self.title}{f' ({self.y})' if self.y else ''}: {'; '.join(parts) or 'no values'}."
-
-    def _words(self, one: Series) -> str:
-        places = self.categories if not one.x else [f"{value:,.6g}" for value in one.x]
-        if one.mark == "level":
-            at = one.x[0] if one.x else one.y[0]
-            return "" if at is None else _number(at)
-        known = [
-            (place, value)
-            for place, value in zip(places, one.y, strict=False)
-            if value is not None and not math.isnan(value)
-        ]
-        if len(known) <= _MOST_WORDS:
-            return ", ".join(f"{place} {_number(value)}" for place, value in known)
-        values = [value for _, value in known]
-        (first, start), (last, end) = known[0], known[-1]
-        return (
-            f"from {_number(start)} at {first} to {_number(end)} at {last},"
-            f" between {_number(min(values))} and {_number(max(values))}"
-        )
-
     def table(self) -> Table:
         """Return the values behind the chart, a row per position; long ones are thinned, and say so."""
         shown = [one for one in self.series if one.mark != "level"]
@@ -114,7 +88,7 @@ class Chart:
             rows[-1] += [found.get(place, Cell("–")) for found in each]
         after = f"every {step}th of {len(places):,} positions" if step > 1 else ""
         levels = [
-            f"{one.name} {_number(one.y[0])}" for one in self.series if one.mark == "level" and one.y[0]
+            f"{one.name} {short_number(one.y[0])}" for one in self.series if one.mark == "level" and one.y[0]
         ]
         return Table(
             self.title,
@@ -130,11 +104,11 @@ def _cells(one: Series, log: str) -> Iterator[Cell]:
     known = [y for y in (*one.y, *one.low, *one.high) if y is not None and math.isfinite(y)]
     most = max(0, 3 - math.floor(math.log10(max(map(abs, known), default=0) or 1)))
     decimals = next(n for n in range(most + 1) if all(round(y, n) == round(y, most) for y in known))
-    show = _number if log or most > _MOST_DECIMALS else f"{{:,.{decimals}f}}".format
+    show = short_number if log or most > _MOST_DECIMALS else f"{{:,.{decimals}f}}".format
     for y, low, high in zip_longest(one.y, one.low, one.high):
         note = "" if low is None or high is None else f"{show(low)} to {show(high)}"
         yield Cell("–") if y is None or math.isnan(y) else Cell(show(y), note, value=y)
 
 
-def _number(value: float) -> str:
+def short_number(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"

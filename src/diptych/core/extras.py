@@ -22,7 +22,7 @@ _LIBRARIES = {
     "kernels": "numba",
     "engines": "seismic pyterrier_pisa",
     "qdrant": "qdrant_client",
-    "commerce": "duckdb ibis pyarrow sklearn skops",
+    "commerce": "duckdb ibis pyarrow sklearn skops threadpoolctl Stemmer",
     "spark": "pyspark",
     "datasets": "datasets",
     "downloads": "httpx",
@@ -34,14 +34,15 @@ EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for librar
 """The extra that installs each optional library, by the name it is imported by."""
 
 
-def require(library: str, extra: str, purpose: str) -> Any:
-    """Import ``library``, or raise an error with the pip line of what is missing."""
+def require(library: str, extra: str = "", purpose: str = "this") -> Any:
+    """Import ``library``, or raise an error with the pip line of what is missing: ``extra``, or its own one."""
     try:
         return importlib.import_module(library)
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.split(".")[0] != library.split(".")[0]:
+        name = library.split(".")[0]
+        if error.name is not None and error.name.split(".")[0] != name:
             raise
-        raise MissingExtraError(library.split(".")[0], extra, purpose) from None
+        raise MissingExtraError(name, extra or EXTRA_OF[name], purpose) from None
 
 
 def missing_library(error: ModuleNotFoundError, purpose: str) -> Exception:
@@ -71,11 +72,11 @@ def lazy_names(
             return getattr(importlib.import_module(moved[name]), name)
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if home_of[name] == package:
-            content[name] = importlib.import_module(f"{package}.{name}")
-            return content[name]
         try:
-            content[name] = getattr(importlib.import_module(home_of[name]), name)
+            if home_of[name] == package:
+                content[name] = importlib.import_module(f"{package}.{name}")
+            else:
+                content[name] = getattr(importlib.import_module(home_of[name]), name)
         except ModuleNotFoundError as error:
             raise missing_library(error, f"{package}.{name}") from None
         return content[name]

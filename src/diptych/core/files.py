@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
@@ -36,12 +36,16 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "diptych"
 
 
-def storage_error(target: Path, error: OSError) -> StorageError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        fix = "free some space and resume; the old version is intact"
-    else:
+@contextmanager
+def storage_errors(target: Path) -> Iterator[None]:
+    """Turn an OSError of the block, which writes ``target``, into a StorageError."""
+    try:
+        yield
+    except OSError as error:
         fix = "check the folder's permissions"
-    return StorageError(f"cannot write {target}: {error.strerror or error}", fix)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            fix = "free some space and resume; the old version is intact"
+        raise StorageError(f"cannot write {target}: {error.strerror or error}", fix) from error
 
 
 def sync(path: Path) -> None:
@@ -65,18 +69,16 @@ def atomic_path(target: Path | str) -> Iterator[Path]:
     """
     target = Path(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        sync(temporary)
-        os.replace(temporary, target)
-        sync(target.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise storage_error(target, error) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with storage_errors(target):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            sync(temporary)
+            os.replace(temporary, target)
+            sync(target.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -98,36 +100,20 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
     if marker is not None:
         check_replaceable(target, marker)
     target = Path(os.path.abspath(target))
-    try:
+    from diptych.core.locking import locked
+
+    with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         recover_folder(target)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-    except OSError as error:
-        raise storage_error(target, error) from error
-    try:
-        with _marked_in_use(temporary):
-            yield temporary
-            temporary.chmod(0o755)
-            replace_folder(temporary, target)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise storage_error(target, error) from error
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-@contextmanager
-def _marked_in_use(folder: Path) -> Iterator[None]:
-    """Lock a temporary folder, so that no other process takes it for one that a kill left."""
-    from diptych.core.locking import try_lock
-
-    handle = try_lock(folder)
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
+        try:
+            with locked(temporary):  # no other process takes it for one that a kill left
+                yield temporary
+                temporary.chmod(0o755)
+                replace_folder(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = ()) -> None:
@@ -184,14 +170,13 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _remove_unused(leftover: Path) -> None:
+    from diptych.core.locking import locked
+
     if leftover.is_symlink() or not leftover.is_dir():
         leftover.unlink(missing_ok=True)
         return
-    try:
-        with _marked_in_use(leftover):
-            shutil.rmtree(leftover, ignore_errors=True)
-    except BlockingIOError:
-        pass  # another process is filling it
+    with suppress(BlockingIOError), locked(leftover):  # another process may be filling it
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def safe_name(text: str) -> str:
@@ -251,7 +236,7 @@ def write_csv(target: Path | str, columns: Sequence[str], rows: Iterable[Sequenc
         write_rows(handle, columns, rows)
 
 
-def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def write_rows(handle: TextIO, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     table = csv.writer(handle, lineterminator="\n")
     table.writerow([_inert(name) for name in columns])
     for row in rows:

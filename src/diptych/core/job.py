@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -85,10 +86,10 @@ class Job(Generic[U]):
         with exclusive_folder(self.folder):
             self._claim()
             todo = [key for key in units if self.get(key, states.get(key)) is None]
-            tasks = [_Task(self.path(key), units[key], fingerprint(states.get(key)), key) for key in todo]
+            tasks = [(key, self.path(key), fingerprint(states.get(key)), units[key]) for key in todo]
             with task(self.noun, len(units), self.noun, len(units) - len(todo)) as bar:
                 finished = 0
-                for key in in_processes(tasks, _Save(work), processes, setup, setup_args):
+                for key in in_processes(tasks, partial(_save, work), processes, setup, setup_args):
                     bar.advance(1, key)
                     finished += 1
         if finished < len(todo):
@@ -110,22 +111,10 @@ class Job(Generic[U]):
             raise MismatchError(f"{self.folder} holds other {self.noun}: {differing}", fix)
 
 
-@dataclass(frozen=True)
-class _Task:
-    path: Path
-    given: Any
-    of: str
-    key: str
-
-
-@dataclass(frozen=True)
-class _Save:
-    work: Callable[..., Artifact]
-
-    def __call__(self, *arguments: Any) -> str:
-        *made, one = arguments
-        self.work(*made, one.given).save(one.path, of=one.of)
-        return str(one.key)
+def _save(work: Callable[..., Artifact], *arguments: Any) -> str:
+    *made, (key, path, of, given) = arguments
+    work(*made, given).save(path, of=of)
+    return str(key)
 
 
 def differences(there: Any, requested: Any) -> Iterator[str]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from diptych.core.errors import StorageError
-from diptych.core.files import remove_leftovers, storage_error
+from diptych.core.files import remove_leftovers, storage_errors
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-def try_lock(path: Path) -> int | None:
+def try_lock(path: Path, wait: bool = False) -> int | None:
     """Lock a file or folder with ``flock`` until the handle is closed or the process ends.
+
+    Args:
+        wait: until no other process holds it.
 
     Returns:
         An open handle; None where the system or the drive has no such locks.
@@ -35,14 +38,24 @@ def try_lock(path: Path) -> int | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:  # some network drives lock nothing
         os.close(handle)
-        raise
-    except OSError:  # some network drives lock nothing
-        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            raise
         return None
     return handle
+
+
+@contextmanager
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Hold :func:`try_lock` while the block runs."""
+    handle = try_lock(path, wait)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 @contextmanager
@@ -56,20 +69,15 @@ def exclusive_folder(folder: Path | str) -> Iterator[Path]:
         StorageError: another process works in it, or it cannot be created.
     """
     folder = Path(folder)
-    try:
+    with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(folder, error) from error
-    try:
-        handle = try_lock(folder)
-    except BlockingIOError:
-        raise StorageError(f"another process is working in {folder}", "wait until it has ended") from None
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(folder))
+        except BlockingIOError:
+            raise StorageError(f"another process is working in {folder}", "wait until it has ended") from None
         remove_leftovers(folder)
         yield folder
-    finally:
-        if handle is not None:
-            os.close(handle)
 
 
 @contextmanager
@@ -78,25 +86,16 @@ def taking_turns(target: Path | str) -> Iterator[None]:
 
     The lock is a file next to it, because ``target`` itself is replaced as a whole.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows: both create it, the last one stays
-        yield
-        return
     target = Path(target)
     lock = target.with_name(f".{target.name}.lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock.touch(0o644)
     except OSError as error:
         fix = "name another cache folder with DIPTYCH_CACHE"
         raise StorageError(f"cannot write {lock}: {error.strerror or error}", fix) from error
-    try:
-        with suppress(OSError):  # some network drives lock nothing
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with locked(lock, wait=True):  # where the system has no locks, both create it, and the last one stays
         yield
-    finally:
-        os.close(handle)
 
 
 def cached(target: Path, read: Callable[[Path], T], make: Callable[[Path], object]) -> T:

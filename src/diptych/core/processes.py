@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -53,15 +54,15 @@ def in_processes(
     """
     processes = min(processes, len(tasks))
     if processes <= 1:
-        made = () if setup is None else (setup(*setup_args),)
+        bound = _bound(work, setup, setup_args)
         for task in tasks:
             if stopping():
                 return
-            yield work(*made, task)
+            yield bound(task)
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy locks that other threads hold
     stop = context.Event()
-    arguments = (setup, setup_args, work, stop, keeps_freed_memory())
+    arguments = (stop, _kept, work, setup, setup_args)
     try:
         with ProcessPoolExecutor(processes, context, _begin, arguments) as pool:
             try:
@@ -107,24 +108,22 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_made: tuple[Any, ...] = ()
-_work: Callable[..., Any] | None = None
-_event: Event | None = None
+def _bound(
+    work: Callable[..., Done], setup: Callable[..., Any] | None, setup_args: tuple[Any, ...]
+) -> Callable[..., Done]:
+    return work if setup is None else partial(work, setup(*setup_args))
 
 
-def _begin(
-    setup: Callable[..., Any] | None,
-    setup_args: tuple[Any, ...],
-    work: Callable[..., Any],
-    stop: Event,
-    keep_memory: bool,
-) -> None:
-    global _made, _work, _event
+_worker: tuple[Event, Callable[..., Any]] | None = None
+
+
+def _begin(stop: Event, keep_memory: bool, *work: Any) -> None:
+    global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if keep_memory:
         keep_freed_memory()
-    _made, _work, _event = () if setup is None else (setup(*setup_args),), work, stop
+    _worker = stop, _bound(*work)
 
 
 def _end_with_parent() -> None:
@@ -136,10 +135,10 @@ def _end_with_parent() -> None:
 
 
 def _run(task: Any) -> Any:
-    assert _work is not None
-    assert _event is not None
-    with stop_when(_event.is_set):
-        return _work(*_made, task)
+    assert _worker is not None
+    stop, work = _worker
+    with stop_when(stop.is_set):
+        return work(task)
 
 
 # On Linux the C library gives each large block back to the system when it is freed, so that a network on the CPU spends
@@ -148,7 +147,7 @@ def _run(task: Any) -> Any:
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _TWO_GB = 2**31 - 1
-_kept = False
+_kept = False  # whether it was done, so that processes that this one starts do likewise
 
 
 def keep_freed_memory() -> bool:
@@ -163,9 +162,4 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     _kept = bool(mallopt(_M_MMAP_MAX, 0)) and bool(mallopt(_M_TRIM_THRESHOLD, _TWO_GB))
-    return _kept
-
-
-def keeps_freed_memory() -> bool:
-    """Return whether :func:`keep_freed_memory` succeeded: processes that this one starts do likewise."""
     return _kept

@@ -48,10 +48,7 @@ MIN_UNPACKED_BYTES = 1 << 24
 # The same of arrays (256 MiB): a million equal numbers are packed a thousand times over, and nothing is wrong.
 MIN_ARRAY_BYTES = 1 << 28
 
-_REASON_LENGTH = 200
-
-
-_PIECE = 1 << 22
+_REASON_LENGTH = 200  # characters
 _MOST_PADDING = 1 << 16
 
 
@@ -228,6 +225,10 @@ class _Lines(_Stream):
         return len(piece)
 
 
+def _open_lines(path: Path | str) -> io.BufferedReader:
+    return io.BufferedReader(_Lines(open_bytes(path)))
+
+
 @contextmanager
 def open_text(
     path: Path | str,
@@ -243,31 +244,10 @@ def open_text(
     """
     with (
         file_errors(path, error, fix),
-        io.BufferedReader(_Lines(open_bytes(path))) as handle,
+        _open_lines(path) as handle,
         io.TextIOWrapper(handle, encoding, errors, newline) as text,
     ):
         yield text
-
-
-def read_bytes(
-    path: Path | str,
-    most: int = MAX_TEXT_BYTES,
-    error: type[DiptychError] = StorageError,
-    fix: str = "",
-) -> bytes:
-    """Read a file whole, ``.gz`` unpacked.
-
-    Args:
-        most: bytes above which it is refused, before it is read where its size says so.
-    """
-    held = io.BytesIO()
-    with file_errors(path, error, fix), open_bytes(path) as handle:
-        size = Path(path).stat().st_size
-        while size <= most and (piece := handle.read(_PIECE)):
-            size = max(size, held.tell() + held.write(piece))
-        if size > most:
-            raise _TooLargeError(f"has {size:,} bytes or more, {most:,} are allowed")
-    return held.getvalue()
 
 
 def read_text(
@@ -277,10 +257,19 @@ def read_text(
     error: type[DiptychError] = StorageError,
     fix: str = "",
 ) -> str:
-    """Read a text file whole, without a byte order mark, ends of lines as ``\\n``; ``.gz`` is unpacked."""
-    content = read_bytes(path, error=error, fix=fix)
+    """Read a text file whole, without a byte order mark, ends of lines as ``\\n``; ``.gz`` is unpacked.
+
+    A file above :data:`MAX_TEXT_BYTES` is refused, before it is read where its size says so.
+    """
+    held = io.BytesIO()
+    with file_errors(path, error, fix), open_bytes(path) as handle:
+        size = Path(path).stat().st_size
+        while size <= MAX_TEXT_BYTES and (piece := handle.read(MAX_LINE_BYTES)):
+            size = max(size, held.tell() + held.write(piece))
+        if size > MAX_TEXT_BYTES:
+            raise _TooLargeError(f"has {size:,} bytes or more, {MAX_TEXT_BYTES:,} are allowed")
     with file_errors(path, error, fix, noun=f"{encoding.removesuffix('-sig').upper()} text"):
-        text = content.decode(encoding, errors)
+        text = held.getvalue().decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -294,24 +283,14 @@ def beginning_of(path: Path | str, n_characters: int) -> str:
 
 
 def read_lines(
-    path: Path | str,
-    encoding: str = "utf-8",
-    most: int = MAX_LINE_BYTES,
-    error: type[DiptychError] = StorageError,
-    fix: str = "",
+    path: Path | str, encoding: str = "utf-8", error: type[DiptychError] = StorageError, fix: str = ""
 ) -> Iterator[tuple[int, str]]:
     """Yield line numbers, from 1, and lines without their end; ``.gz`` is unpacked as it is read.
 
-    Args:
-        encoding: of its text; a byte order mark is not part of the first line.
-        most: bytes of a line.
+    A byte order mark is not part of the first line; one above :data:`MAX_LINE_BYTES` is refused.
     """
-    number = 0
-    with file_errors(path, error, fix), open_bytes(path) as handle:
-        while content := handle.readline(most + 1):
-            number += 1
-            if len(content) > most:
-                raise ValueError(f"line {number} is longer than {most:,} bytes")
+    with file_errors(path, error, fix), _open_lines(path) as handle:
+        for number, content in enumerate(handle, 1):
             if number == 1:
                 content = content.removeprefix(b"\xef\xbb\xbf")
             try:
@@ -328,40 +307,24 @@ def parse_json(
     line: int = 0,
     error: type[DiptychError] = StorageError,
     fix: str = "",
-    unique_keys: bool = False,
 ) -> Any:
     """Return what a JSON text holds.
 
     Args:
         path: where the text is from, and
         line: in which line, if it is one; both named in the message.
-        unique_keys: refuse an object that has a key twice.
     """
     try:
-        return json.loads(text, object_pairs_hook=_once if unique_keys else None)
+        return json.loads(text)
     except (ValueError, RecursionError) as wrong:
         where = f"{path}, line {line}" if line else str(path)
         with file_errors(where, error, fix, noun="JSON"):
             raise wrong
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"it has the key {key!r} twice")
-        found[key] = value
-    return found
-
-
-def read_json(
-    path: Path | str,
-    error: type[DiptychError] = StorageError,
-    fix: str = "",
-    unique_keys: bool = False,
-) -> Any:
+def read_json(path: Path | str, error: type[DiptychError] = StorageError, fix: str = "") -> Any:
     """Read a JSON file, ``.gz`` unpacked, a byte order mark passed over."""
-    return parse_json(read_text(path, error=error, fix=fix), path, 0, error, fix, unique_keys)
+    return parse_json(read_text(path, error=error, fix=fix), path, 0, error, fix)
 
 
 def read_jsonl(
@@ -376,13 +339,9 @@ def read_jsonl(
 def read_log(path: Path | str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line numbers, from 1, and objects of a file that lines are appended to; one that a kill cut is left out."""
     fix = "remove that line"
-    with file_errors(path, fix=fix), open_bytes(path) as handle:
-        number = 0
-        while line := handle.readline(MAX_LINE_BYTES):
-            number += 1
+    with file_errors(path, fix=fix), _open_lines(path) as handle:
+        for number, line in enumerate(handle, 1):
             if not line.endswith(b"\n"):
-                if handle.read(1):
-                    raise _TooLargeError(f"has a line of more than {MAX_LINE_BYTES:,} bytes")
                 return
             value = parse_json(line, path, number, fix=fix)
             if not isinstance(value, dict):
@@ -438,7 +397,7 @@ def map_array(
     shape: Sequence[int | None] | None = None,
     error: type[DiptychError] = StorageError,
     fix: str = "",
-    mode: Literal["r", "r+", "c"] = "r",
+    mode: Literal["r", "r+"] = "r",
 ) -> np.ndarray:
     """Memory-map a ``.npy`` file.
 
@@ -446,31 +405,27 @@ def map_array(
         dtype: its type; any by default.
         shape: its shape, None where a dimension may have any length; any by default.
     """
-    from numpy.lib import format as npy
+    import numpy as np
 
     with file_errors(path, error, fix), open_regular(path) as handle:
         _check_header(handle, os.fstat(handle.fileno()).st_size)
-        array: np.ndarray = npy.open_memmap(path, mode=mode)
-    _check_form(path, array, dtype, shape, error, fix)
+        array: np.ndarray = np.lib.format.open_memmap(path, mode=mode)
+    fits = dtype is None or array.dtype == np.dtype(dtype)
+    if shape is not None:
+        lengths = zip(shape, array.shape, strict=False)
+        fits = fits and len(shape) == array.ndim and all(one in (None, found) for one, found in lengths)
+    if not fits or not (array.flags.aligned and (shape is None or array.flags.c_contiguous)):
+        form = "" if shape is None else f" {tuple('any' if n is None else n for n in shape)}"
+        expected = f"{'any type' if dtype is None else np.dtype(dtype)}{form}"
+        raise error(f"{path}: {expected} expected, got {array.dtype} {array.shape}", fix or "recreate it")
     return array
 
 
-def read_array(
-    path: Path | str,
-    dtype: DTypeLike | None = None,
-    shape: Sequence[int | None] | None = None,
-    error: type[DiptychError] = StorageError,
-    fix: str = "",
-) -> np.ndarray:
+def read_array(path: Path | str, *form: Any, **options: Any) -> np.ndarray:
     """Read a ``.npy`` file into memory; arguments as of :func:`map_array`."""
-    from numpy.lib import format as npy
+    import numpy as np
 
-    with file_errors(path, error, fix), open_regular(path) as handle:
-        _check_header(handle, os.fstat(handle.fileno()).st_size)
-        handle.seek(0)
-        array: np.ndarray = npy.read_array(handle, allow_pickle=False)
-    _check_form(path, array, dtype, shape, error, fix)
-    return array
+    return np.array(map_array(path, *form, **options))
 
 
 def _check_header(handle: Any, n_bytes: int) -> None:
@@ -493,25 +448,3 @@ def _check_header(handle: Any, n_bytes: int) -> None:
     expected, found = math.prod(shape) * dtype.itemsize, n_bytes - handle.tell()
     if expected != found:
         raise ValueError(f"{dtype} {shape} takes {expected:,} bytes, it has {found:,}")
-
-
-def _check_form(
-    path: Path | str,
-    array: np.ndarray,
-    dtype: DTypeLike | None,
-    shape: Sequence[int | None] | None,
-    error: type[DiptychError],
-    fix: str,
-) -> None:
-    import numpy as np
-
-    fits = dtype is None or array.dtype == np.dtype(dtype)
-    if shape is not None:
-        fits = fits and len(shape) == array.ndim
-        fits = fits and all(
-            expected in (None, got) for expected, got in zip(shape, array.shape, strict=False)
-        )
-    if not fits or not (array.flags.aligned and (shape is None or array.flags.c_contiguous)):
-        lengths = "" if shape is None else f" {tuple('any' if n is None else n for n in shape)}"
-        expected = f"{'any type' if dtype is None else np.dtype(dtype)}{lengths}"
-        raise error(f"{path}: {expected} expected, got {array.dtype} {array.shape}", fix or "recreate it")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from diptych.core.errors import UnknownNameError
@@ -19,11 +19,14 @@ from diptych.core.errors import UnknownNameError
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-def plug_ins(*groups: str) -> Iterator[tuple[str, Any]]:
+def plug_ins(*groups: str, load: Callable[[EntryPoint], Any] = EntryPoint.load) -> Iterator[tuple[str, Any]]:
     """Yield name and content of every entry point of some groups; of one that cannot be loaded warn in one line."""
-    for entry in (entry for group in groups for entry in entry_points(group=group)):
+    entries = [entry for group in groups for entry in entry_points(group=group)]
+    for entry in sorted(
+        entries, key=lambda entry: entry.module.partition(".")[0] != "diptych"
+    ):  # our own first
         try:
-            found = entry.load()
+            found = load(entry)
         except Exception as error:  # noqa: BLE001  # what another distribution raises is not known
             distribution = "an unknown distribution" if entry.dist is None else entry.dist.name
             where = f"{entry.group}: {entry.name} = {entry.value}"
@@ -74,11 +77,18 @@ class Registry(Generic[T]):
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", [])):  # a module holds them itself
             importlib.import_module(f"{self._package}.{module.name}")
-        for _ in plug_ins(
-            *self._groups
-        ):  # of other rooms and distributions: loading one registers its members
+        for _ in plug_ins(*self._groups, load=self._load):
             pass
         self._complete = True
+
+    def _load(self, entry: EntryPoint) -> None:
+        """Import a module of another room or distribution, which registers its members: all of them or none."""
+        before = dict(self._members)
+        try:
+            entry.load()
+        except BaseException:
+            self._members = before
+            raise
 
     def get(self, name: str) -> T:
         self._discover()

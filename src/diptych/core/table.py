@@ -228,18 +228,26 @@ class Table:
         return self.html()
 
     def to_pandas(self) -> DataFrame:
-        """Return a pandas DataFrame: numbers in full where the table has them, else the printed texts."""
+        """Return a pandas DataFrame: numbers in full where the table has them, else the printed texts.
+
+        In a column of numbers what is missing is NaN.
+        """
         from diptych.core.extras import require
 
-        rows = [[cell.line if cell.value is None else cell.value for cell in row] for row in self.rows]
-        frame: DataFrame = require("pandas", "notebook", "DataFrames").DataFrame(rows, columns=self.columns)
+        numbers = {place for row in self.rows for place, cell in enumerate(row) if cell.value is not None}
+
+        def content(place: int, cell: Cell) -> str | float:
+            return math.nan if place in numbers and cell.text in ("–", "") else _exact(cell)
+
+        rows = [[content(*one) for one in enumerate(row)] for row in self.rows]
+        heads = [self._head(place).replace("\n", " ") for place in range(len(self.columns))]
+        frame: DataFrame = require("pandas", purpose="DataFrames").DataFrame(rows, columns=heads)
         return frame
 
     def csv(self) -> str:
         """Return comma-separated values; text that a spreadsheet would compute begins with an apostrophe."""
         file = io.StringIO()
-        rows = ([cell.line if cell.value is None else cell.value for cell in row] for row in self.rows)
-        write_rows(file, self.columns, rows)
+        write_rows(file, self.columns, (map(_exact, row) for row in self.rows))
         return file.getvalue()
 
     def content(self) -> dict[str, Any]:
@@ -273,6 +281,10 @@ class Table:
         return "\n".join([*lines, *(["", self.after] if self.after else [])]) + "\n"
 
 
+def _exact(cell: Cell) -> str | float:
+    return cell.line if cell.value is None else cell.value
+
+
 def _text(cell: Cell) -> str:
     text = f"<strong>{escape(cell.text)}</strong>" if cell.strong else escape(cell.text)
     text = f'<a href="{escape(cell.link)}">{text}</a>' if cell.link else text
@@ -290,11 +302,11 @@ def _ground(cell: Cell) -> str:
     return f' style="background: color-mix(in srgb, var(--{escape(cell.colour)}) {share}%, transparent)"'
 
 
-def rendered(shown: Iterable[Table | str], width: int = 110) -> str:
+def rendered(shown: Iterable[Table | str]) -> str:
     """Return tables and lines as the terminal shows them, without colours."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, soft_wrap=True)
+    console = Console(file=io.StringIO(), width=110, color_system=None, highlight=False, soft_wrap=True)
     for one in shown:
         console.print(one, markup=False)
     assert isinstance(console.file, io.StringIO)
@@ -312,9 +324,8 @@ class Tabular:
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        if (
-            "tables" in cls.__dict__ and "__repr__" not in cls.__dict__
-        ):  # instead of what a dataclass would print: every array
+        # Instead of what a dataclass would print: every array.
+        if "tables" in cls.__dict__ and "__repr__" not in cls.__dict__:
             cls.__repr__ = Tabular.__repr__  # type: ignore[method-assign]
 
     def tables(self) -> Sequence[Table]:
@@ -325,9 +336,9 @@ class Tabular:
         """Return what is shown as charts."""
         return ()
 
-    def below(self) -> str:
-        """Return the line below the tables: what the numbers depend on."""
-        return ""
+    def lines(self) -> Sequence[str]:
+        """Return the lines below the tables: how they are read, and what the numbers depend on."""
+        return ()
 
     def table(self, number: int = 0) -> Table:
         """Return one of the tables, the first by default."""
@@ -338,15 +349,17 @@ class Tabular:
         return self.table(number).to_pandas()
 
     def __str__(self) -> str:
-        shown = [table for table in self.tables() if not table.folded]
-        return rendered([*shown, self.below()] if self.below() else shown)
+        return rendered([*(table for table in self.tables() if not table.folded), *self.lines()])
+
+    def describe(self) -> str:
+        """Return what it holds, in one line."""
+        return "; ".join(f"{one.caption} ({len(one.rows)} rows)" for one in self.tables()[:3]) or "empty"
 
     def __repr__(self) -> str:
-        captions = "; ".join(f"{one.caption} ({len(one.rows)} rows)" for one in self.tables()[:3])
-        return f"<{type(self).__name__}: {captions or 'empty'}>"
+        return f"<{type(self).__name__}: {self.describe()}>"
 
     def _repr_html_(self) -> str:
         tables = [table.html() for table in self.tables() if not table.folded]
-        tables += [f'<p class="after">{escape(self.below())}</p>'] if self.below() else []
+        tables += [f'<p class="after">{escape(line)}</p>' for line in self.lines()]
         drawn = type(self).drawn
         return "\n".join(tables if drawn is None else [drawn(self), *tables])

@@ -154,11 +154,11 @@ def _same_captions(collection: Collection) -> tuple[NamedCount, NamedCount]:
     again[1:] = (np.diff(group[order]) == 0) & (np.diff(image[order]) == 0)
     images_of_group = np.bincount(group[order][~again])
     shared = np.flatnonzero(images_of_group[group] > 1) if len(texts) else np.empty(0, dtype=np.int64)
-    ids = collection.caption_ids
-    repeated = np.sort(order[again])
-    return NamedCount.of(ids[row] for row in repeated.tolist()), NamedCount.of(
-        ids[row] for row in shared.tolist()
-    )
+    return _captions_of(collection, np.sort(order[again])), _captions_of(collection, shared)
+
+
+def _captions_of(collection: Collection, rows: np.ndarray) -> NamedCount:
+    return NamedCount.of(collection.caption_ids[row] for row in rows.tolist())
 
 
 def check_dataset(
@@ -235,11 +235,11 @@ def check_collection(
         notes.append(f"its sizes are not those of {form.name}, which need not be a fault")
     rows = np.arange(collection.n_images) if split is None else np.flatnonzero(names == split)
     if unpictured := len(rows) - int(collection.pictured[rows].sum()):
-        notes.append(f"{unpictured:,} of {len(rows):,} have no picture, and none is looked for")
+        notes.append(f"{unpictured:,} of {len(rows):,} have no image, and none is looked for")
     pictures, more = inspected(collection, rows, _layout(known), decode, workers)
     found += more
     if pictures is None:
-        notes.append("the pictures are not files of a folder, so none can be missing or over")
+        notes.append("the images are not files of a folder, so none can be missing or over")
     part = collection if split is None else collection.subset(rows)
     without = np.flatnonzero(part.captions_per_image == 0).tolist()
     repeated, shared = _same_captions(part)

@@ -63,15 +63,15 @@ class Pictures:
 
     def rows(self) -> list[tuple[str, str, str]]:
         there = f"{self.expected - self.missing.count:,} of {self.expected:,}"
-        rows = [(f"pictures in {self.folder}", there, self.missing.listed())]
+        rows = [(f"images in {self.folder}", there, self.missing.listed())]
         folders = list(self.missing_by_folder.items())
         for below, (missing, count) in folders[:_FIRST] if dict(folders).keys() - {"."} else ():
             rows.append((f"missing in {below}", f"{missing:,} of {count:,}", ""))
         if len(folders) > _FIRST:
             rows.append((f"and {len(folders) - _FIRST:,} more folders", "", ""))
-        rows.append(self.unused.row("pictures that no caption uses"))
+        rows.append(self.unused.row("images that no caption uses"))
         if self.empty is not None and self.corrupt is not None:
-            rows += [self.empty.row("empty files"), self.corrupt.row("pictures that cannot be decoded")]
+            rows += [self.empty.row("empty files"), self.corrupt.row("images that cannot be decoded")]
         return rows
 
 
@@ -147,8 +147,8 @@ def _where_they_are(root: Path, missing: Sequence[str], unused: Sequence[str]) -
         depth = len(above.parts)
         if root.parts[-depth:] == above.parts:
             return f"the captions say {name}: give the folder above, --images {root.parents[depth - 1]}"
-        return f"the captions say {name} and the folder has {other}: move the pictures into {root / above}"
-    return f"the captions say {name} and the folder has {other}: name the pictures as the captions do"
+        return f"the captions say {name} and the folder has {other}: move the images into {root / above}"
+    return f"the captions say {name} and the folder has {other}: name the images as the captions do"
 
 
 def _decoded(
@@ -169,7 +169,7 @@ def _decoded(
             return name, f"{name} cannot be read: {error.strerror}"
         return None
 
-    looked = track(read_ahead(look, rows, workers), "decoding", len(rows), "pictures")
+    looked = track(read_ahead(look, rows, workers), "decoding", len(rows), "images")
     bad = [found for found in looked if found is not None]
     return [name for name, why in bad if not why], [(name, why) for name, why in bad if why]
 
@@ -204,11 +204,11 @@ def inspected(
             if not fix and walked.archives:
                 fix = f"unpack {', '.join(walked.archives[:3])} in {root}"
             elif not fix and not len(present):
-                fix = f"unpack the pictures into {root}, or give their folder with --images; {layout}"
+                fix = f"unpack the images into {root}, or give their folder with --images; {layout}"
             fix = fix or (
-                f"unpack the pictures' archive again, into {root}: it stopped half-way, or files were removed"
+                f"unpack the images' archive again, into {root}: it stopped half-way, or files were removed"
             )
-            what = f"{len(present):,} of {len(rows):,} pictures are there, {len(missing):,} are missing"
+            what = f"{len(present):,} of {len(rows):,} images are there, {len(missing):,} are missing"
             problems.append(Problem(f"{what}: {pictures.missing.listed()}", _printable(fix)))
     if decode and collection.holds == "pictures":
         empty, corrupt = _decoded(collection, present.tolist(), workers)
@@ -217,7 +217,9 @@ def inspected(
             pictures = replace(pictures, empty=NamedCount.of(empty), corrupt=broken)
         if empty or corrupt:
             first = corrupt[0][1] if corrupt else f"{empty[0]} is empty (0 bytes)"
-            what = f"{len(empty) + len(corrupt):,} pictures cannot be read, {len(empty):,} of them are empty files"
+            what = (
+                f"{len(empty) + len(corrupt):,} images cannot be read, {len(empty):,} of them are empty files"
+            )
             fix = "unpack or fetch them again, or leave them out with --skip-bad-images"
             problems.append(Problem(f"{what}; {first}", fix))
     return pictures, problems

@@ -94,7 +94,8 @@ class Collection:
         centric: what its images show: ``"scene"``, several objects and how they relate, or ``"object"``,
             one object described in detail (thesis ch. 2); None where it is not known.
         shares: how :meth:`divided` assigns the images of split ``all``; None: it does not.
-        read_as: how it can be read again (``data``, ``split``, ``captions``), where it was read by name.
+        read_as: how it can be read again (``data``, ``split``, ``captions``), where it was read by name; a changed
+            copy (:func:`dataclasses.replace`) has none.
     """
 
     name: str
@@ -110,7 +111,7 @@ class Collection:
     notes: tuple[str, ...] = field(default=())
     centric: Centric | None = None
     shares: Shares | None = None
-    read_as: Mapping[str, Any] | None = None
+    read_as: Mapping[str, Any] | None = field(default=None, init=False)
 
     @classmethod
     def from_pairs(
@@ -199,7 +200,7 @@ class Collection:
     def _place(self, row: int) -> int:
         place = int(self.source_rows[row])
         if place < 0:
-            raise ImageError(f"{self.image_ids[row]} has no picture", "leave it out, or fetch its picture")
+            raise ImageError(f"{self.image_ids[row]} has no image", "leave it out, or fetch its image")
         return place
 
     @property
@@ -257,7 +258,7 @@ class Collection:
         made = replace(self, splits=splits if isinstance(names, Column) else list(splits), shares=None)
         sizes = ", ".join(f"{name} {size:,}" for name, size in made.split_sizes.items())
         note = f"the data names no splits: {sizes} by a hash of names"
-        return replace(made, notes=(*self.notes, note))
+        return replace(made, notes=(*self.notes, note)).with_read_as(self.read_as)
 
     def split(self, name: str) -> Collection:
         """Return the images of split ``name`` with their captions.
@@ -293,9 +294,8 @@ class Collection:
         """Return the same images with at most their first ``k`` captions each (a protocol choice)."""
         position = np.arange(self.n_captions) - self.caption_start[self.caption_image]
         keep = np.flatnonzero(position < k)
-        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
         first = "the first caption" if k == 1 else f"the first {k} captions"
-        return replace(made, notes=(*made.notes, f"{first} of each image"))
+        return self._keep(keep, f"{first} of each image")
 
     def random_captions(self, k: int = 1, *, seed: int) -> Collection:
         """Return the same images with at most ``k`` captions each, drawn without replacement (a protocol choice).
@@ -307,9 +307,12 @@ class Collection:
         draws = draw_uniform(seed, keys_of(self.image_ids)[self.caption_image], position)
         by_draw = np.lexsort((draws, self.caption_image))
         keep = np.sort(by_draw[position < k])  # the k smallest draws of each image, in the captions' order
-        made = self._take(np.arange(self.n_images), keep, self.caption_image[keep])
         each = "1 caption" if k == 1 else f"{k} captions"
-        return replace(made, notes=(*made.notes, f"{each} of each image, drawn with seed {seed}"))
+        return self._keep(keep, f"{each} of each image, drawn with seed {seed}")
+
+    def _keep(self, captions: np.ndarray, note: str) -> Collection:
+        made = self._take(np.arange(self.n_images), captions, self.caption_image[captions])
+        return replace(made, notes=(*made.notes, note))
 
     def _take(self, images: np.ndarray, captions: np.ndarray, caption_image: np.ndarray) -> Collection:
         def pick(values: Sequence[Any] | None, rows: np.ndarray) -> Sequence[Any] | None:
@@ -336,6 +339,12 @@ class Collection:
             shares=shares,
         )
 
+    def with_read_as(self, read_as: Mapping[str, Any] | None) -> Collection:
+        """Return the same collection, with how it can be read again."""
+        same = replace(self)
+        object.__setattr__(same, "read_as", read_as)
+        return same
+
     def with_whole_folder(self) -> Collection | None:
         """Return it with all other ``.jpg`` files of its images' folders; None where not all images are files."""
         source = self.source
@@ -353,8 +362,7 @@ class Collection:
             source=FolderSource(source.root, [*names, *others]),
             source_rows=np.arange(len(names) + len(others), dtype=np.int64),
             records=None if self.records is None else [*self.records, *({} for _ in others)],
-            read_as=None,
-            notes=(*self.notes, f"{len(others):,} more pictures of its folder are searched"),
+            notes=(*self.notes, f"{len(others):,} more images of its folder are searched"),
         )
 
     @cached_property
@@ -379,7 +387,7 @@ class Collection:
         images = "images" if self.holds == "pictures" else "images as region features"
         centric = f"; {self.centric}-centric" if self.centric else ""
         bare = self.n_images - int(np.count_nonzero(self.pictured))
-        without = f" ({bare:,} of them without a picture)" if bare else ""
+        without = f" ({bare:,} of them without an image)" if bare else ""
         return (
             f"{self.name}: {self.n_images:,} {images}{without}, {self.n_captions:,} captions ({per_image}); "
             f"{splits}{centric}"

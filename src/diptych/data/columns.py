@@ -17,6 +17,7 @@ from typing import Self, TypeVar, overload
 import numpy as np
 
 from diptych.core.errors import DataError, StorageError
+from diptych.core.reading import file_errors
 
 T = TypeVar("T")
 
@@ -127,23 +128,19 @@ def first_duplicate(values: Sequence[str]) -> str | None:
 
 
 _NUMBER_BYTES = 8
+_READ_AGAIN = "read the dataset again"
 _AGAIN = "it is corrupt: delete its folder and read the dataset again"
 
 
 def read_at(path: Path, start: int, size: int) -> bytes:
-    try:
-        with open(path, "rb", buffering=0) as handle:
-            handle.seek(start)
-            content = handle.read(size)
-            end = start + size if len(content) == size else handle.seek(0, 2)
-    except OSError as error:
-        raise StorageError(
-            f"{path} cannot be read: {error.strerror or error}", "read the dataset again"
-        ) from None
+    with file_errors(path, fix=_READ_AGAIN), open(path, "rb", buffering=0) as handle:
+        handle.seek(start)
+        content = handle.read(size)
+        end = start + size if len(content) == size else handle.seek(0, 2)
     if end != start + size:
         raise StorageError(
             f"{path} ends at byte {end:,}, {start + size:,} expected",
-            "it was cut or replaced while in use: read the dataset again",
+            f"it was cut or replaced while in use: {_READ_AGAIN}",
         )
     return content
 
@@ -152,10 +149,8 @@ class NumberTable(Column[tuple[int, ...]]):
     """Rows of whole numbers in a file of little-endian 64-bit integers, read by position."""
 
     def __init__(self, path: Path, width: int, size: int | None = None) -> None:
-        try:
+        with file_errors(path, fix=_READ_AGAIN):
             held, rest = divmod(path.stat().st_size, _NUMBER_BYTES * width)
-        except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error.strerror}", "read the dataset again") from None
         if rest or (size is not None and held != size):
             raise StorageError(
                 f"{path} holds {held:,} rows and {rest} bytes, {size if size is not None else held:,} rows expected",

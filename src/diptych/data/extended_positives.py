@@ -22,6 +22,7 @@ from diptych.data.rows_by_id import (
     image_name,
     in_none,
     line_of,
+    mean_per_pair,
 )
 
 # The ids of an image and of a caption.
@@ -31,15 +32,14 @@ Pair = tuple[str, str]
 @dataclass(frozen=True, eq=False)
 class Listed:
     what: str  # the format and its options in a few words, for the protocol
-    i2t: frozenset[Pair]  # pairs whose caption is relevant to the image that asks
-    t2i: frozenset[Pair]  # pairs whose image is relevant to the caption that asks
-    images: frozenset[str]  # images that ask
-    captions: frozenset[str]  # captions that ask
-    # all pairs that were looked at, relevant or not; a collection's own pair that was not stays relevant.
-    # None: every pair of a query that asks was looked at
+    i2t: frozenset[Pair]  # pairs whose caption is relevant to the image as a query
+    t2i: frozenset[Pair]  # pairs whose image is relevant to the caption as a query
+    images: frozenset[str]  # images that are queries
+    captions: frozenset[str]  # captions that are queries
+    # all judged pairs, relevant or not; a collection's own pair that was not judged stays relevant.
+    # None: every pair of an evaluated query was judged
     judged: frozenset[Pair] | None = None
-    # how relevant people found the pairs that they rated, 0 or more, relevant or not; None where the
-    # format has no grades
+    # graded relevance of the rated pairs, 0 or more, relevant or not; None where the format has no grades
     grades: Mapping[Pair, float] | None = None
 
 
@@ -52,7 +52,7 @@ EXTENDED_POSITIVES: Registry[Format] = Registry(
 #
 # ``sits_{val,test}.csv`` rate captions against images from 0 to 5: ``caption,image,agg_score,sampling_method``. A pair
 # is positive when its rating is at least 3; the original pairs were rated too, and of the test split's 25,000 all but
-# 29 reach it. So CxC's image–text retrieval asks 5,000 images and 24,972 captions with 35,585 pairs. ``sts``
+# 29 reach it. So CxC's image–text retrieval has 5,000 images and 24,972 captions as queries, and 35,585 pairs. ``sts``
 # (caption–caption) and ``sis`` (image–image) rate pairs within a modality.
 #
 # Source: Parekh, Baldridge, Cer, Waters and Yang, Crisscrossed Captions, EACL 2021, section 3.
@@ -139,7 +139,7 @@ def listed_of(what: str, i2t: Lists | None, t2i: Lists | None) -> Listed:
 # ECCV Caption: machine-and-human-verified positives of COCO's test split, as its package ships them.
 #
 # ``eccv_image_to_caption.json`` and ``eccv_caption_to_image.json``: ``{id: [ids]}`` with COCO's image
-# ids and sentence ids, for 1,261 images and 1,332 captions that ask; the galleries are the whole split.
+# ids and sentence ids, for 1,261 images and 1,332 captions as queries; the galleries are the whole split.
 # Its measures are R@1, R-precision and mAP@R. The same folder holds ``original_*`` and ``cxc_*``.
 #
 # Source: Chun, Kim, Park, Chang and Oh, ECCV Caption, ECCV 2022 (package ``eccv_caption``, ``data/``).
@@ -181,7 +181,7 @@ def read_positive_pairs(path: Path | str) -> Listed:
     """Read a JSON file of relevant pairs.
 
     Where one direction is given, the other has the same pairs. What is listed for a query is all that is
-    relevant to it, and the listed queries are the ones that ask; the option ``originals`` of
+    relevant to it, and only the listed queries are evaluated; the option ``originals`` of
     :func:`read_extended_positives` adds the collection's own.
     """
     document = read_json(path, error=DataError, fix="check the path given with --positives")
@@ -294,11 +294,8 @@ def _graded(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows and grade of each pair of the collection; of two names for one pair, their mean."""
     named = [(images.of(image), captions.of(caption)) for image, caption in grades]
-    rows = np.array(named, dtype=np.int64).reshape(-1, 2)
-    there = (rows >= 0).all(axis=1)
-    pairs, which = np.unique(rows[there], axis=0, return_inverse=True)
-    total = np.bincount(which.reshape(-1), weights=np.array(list(grades.values()))[there])
-    return pairs[:, 0], pairs[:, 1], total / np.bincount(which.reshape(-1))
+    pairs, mean = mean_per_pair(np.array(named, dtype=np.int64).reshape(-1, 2), list(grades.values()))
+    return pairs[:, 0], pairs[:, 1], mean
 
 
 def read_extended_positives(

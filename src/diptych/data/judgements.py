@@ -25,6 +25,7 @@ from diptych.data.rows_by_id import (
     image_name,
     in_none,
     line_of,
+    mean_per_pair,
 )
 
 
@@ -102,7 +103,7 @@ def read_flickr8k_expert(path: Path | str) -> Judged:
 @declared(
     JUDGEMENTS,
     "flickr8k-crowd",
-    "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes a picture",
+    "CrowdFlowerAnnotations.txt of Flickr8k: how many people found that a caption describes an image",
     "Hodosh, Young and Hockenmaier, JAIR 2013",
 )
 def read_flickr8k_crowd(path: Path | str) -> Judged:
@@ -165,7 +166,7 @@ class MatchedJudgements:
         if self.repeated:
             parts.append(f"{self.repeated:,} more were repetitions, averaged")
         if self.by_place:
-            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of a picture")
+            parts.append(f"{self.by_place:,} captions by their place: PICTURE#0 is the first of an image")
         return line_of(self.what, parts, self.missing)
 
 
@@ -224,14 +225,12 @@ def match_judgements(
     if not found.any():
         fix = "give the judgements of this very data set and split" if in_order else _ALL
         raise in_none(judged.what, judged.pairs, (image_ids, caption_ids), fix)
-    pairs, which = np.unique(rows[found], axis=0, return_inverse=True)
-    ratings = np.asarray(judged.ratings, dtype=np.float64)[found]
-    counts = np.bincount(which.reshape(-1))
+    pairs, ratings = mean_per_pair(rows, judged.ratings)
     return MatchedJudgements(
         what=judged.what,
         images=pairs[:, 0],
         captions=pairs[:, 1],
-        ratings=np.bincount(which.reshape(-1), weights=ratings) / counts,
+        ratings=ratings,
         lowest=judged.lowest,
         highest=judged.highest,
         missing={

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from diptych.core.context import track
@@ -145,14 +146,8 @@ def read_ahead(
 
 def batched(items: Iterable[A], size: int) -> Iterator[list[A]]:
     """Lists of ``size`` items, the last one shorter."""
-    batch: list[A] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    rest = iter(items)
+    return iter(lambda: list(islice(rest, size)), [])
 
 
 NO_PICTURE = "no picture"
@@ -167,7 +162,7 @@ def each_picture_content(collection: Collection) -> Iterator[str]:
     found = read_ahead(
         lambda row: source.content(int(row)) if row >= 0 else NO_PICTURE, collection.source_rows
     )
-    yield from track(found, "reading pictures", collection.n_images, "pictures")
+    yield from track(found, "reading images", collection.n_images, "images")
 
 
 def picture_contents(collection: Collection) -> list[str]:

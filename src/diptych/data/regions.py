@@ -40,18 +40,18 @@ class RegionSource:
     Args:
         arrays: (n, regions, d) or (n, d) each, all of one regions and d; rows count through them in
             order.
-        pictures: where the images of the same source rows are; None when it is not known.
+        images: where the images of the same source rows are; None when it is not known.
     """
 
     def __init__(
         self,
         arrays: Sequence[np.ndarray],
         name: str,
-        pictures: ImageSource | None = None,
+        images: ImageSource | None = None,
         rows: np.ndarray | None = None,
     ) -> None:
         self.name = name
-        self.pictures = pictures
+        self.images = images
         self._arrays = arrays
         self._rows = rows
         self._starts = np.concatenate([[0], np.cumsum([len(array) for array in arrays])])
@@ -71,11 +71,11 @@ class RegionSource:
         return values.reshape(self.shape)
 
     def read(self, row: int) -> Image:
-        if self.pictures is None:
+        if self.images is None:
             raise ImageError(
-                f"{self.name} holds region features and no pictures", "use an encoder with a region tower"
+                f"{self.name} holds region features and no images", "use an encoder with a region tower"
             )
-        return self.pictures.read(row)
+        return self.images.read(row)
 
     def content(self, row: int) -> str:
         return fingerprint_arrays({"regions": self.regions(row)})

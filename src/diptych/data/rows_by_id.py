@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from diptych.core.errors import DataError, UsageError
 from diptych.core.registry import Registry
 
@@ -43,6 +45,14 @@ class RowsById:
         """Return the row, -1 for none or for several that could be meant."""
         row = self._exact.get(name)
         return self._by_plain.get(self._plain(name), -1) if row is None else row
+
+
+def mean_per_pair(rows: np.ndarray, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Return distinct pairs of (n, 2) rows and the mean of each one's values; pairs with a row of -1 are left out."""
+    there = (rows >= 0).all(axis=1)
+    pairs, which = np.unique(rows[there], axis=0, return_inverse=True)
+    sums = np.bincount(which.reshape(-1), weights=np.asarray(values, dtype=np.float64)[there])
+    return pairs, sums / np.bincount(which.reshape(-1))
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,20 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import CaptionError, DataError, StorageError
 from diptych.core.files import atomic_folder, cache_root
 from diptych.core.locking import cached
+from diptych.core.reading import file_errors
 from diptych.data.collection import Centric, Collection, ImageSource, Shares
 from diptych.data.columns import Labels, NumberTable, StringTable, StringWriter
 from diptych.data.readers.contract import checked_caption
 
 _MOST_SPLITS = 256
 _BUFFER_BYTES = 1 << 18
+
+
+def file_state(file: Path) -> tuple[str, int, int]:
+    """Return what changes when a file does, without reading it."""
+    with file_errors(file, DataError, "fetch it again"):
+        state = file.stat()
+    return str(file.resolve()), state.st_size, state.st_mtime_ns
 
 
 @dataclass(frozen=True)

@@ -55,5 +55,5 @@ def folded_by(fold: Fold) -> Callable[[str], list[str]]:
         return title_words
     if fold == "plural":
         return lambda text: [fold_plural(word) for word in title_words(text)]
-    stemmer: Any = require("Stemmer", "commerce", "BM25 over stems").Stemmer("english")
+    stemmer: Any = require("Stemmer", purpose="BM25 over stems").Stemmer("english")
     return lambda text: [str(word) for word in stemmer.stemWords(title_words(text))]

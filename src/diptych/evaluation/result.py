@@ -354,4 +354,5 @@ class Result(Tabular, Artifact, kind="evaluation", version=2, recreate="diptych 
         """Return everything that the values depend on, in one line."""
         return self.protocol.line()
 
-    below = protocol_line
+    def lines(self) -> list[str]:
+        return [self.protocol_line()]

@@ -48,9 +48,9 @@ class BothConditions(Tabular):
         columns = ("measure", "direction", "without shortcuts", "with", "chance")
         return [Table.of(f"with the shortcuts of training: {self.shortcuts}", "", columns, rows)]
 
-    def protocol_line(self) -> str:
+    def lines(self) -> list[str]:
         line = self.without.protocol_line()
-        return f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line
+        return [f"{line}; with shortcuts: {self.shortcuts}" if self.with_shortcuts is not None else line]
 
 
 def evaluate_both(

@@ -28,7 +28,7 @@ CONNECTION_OPTIONS = (
 
 
 def models() -> Any:
-    return require("qdrant_client.models", "qdrant", "a Qdrant index")
+    return require("qdrant_client.models", purpose="a Qdrant index")
 
 
 class Connection:
@@ -43,7 +43,7 @@ class Connection:
     """
 
     def __init__(self, options: Mapping[str, OptionValue]) -> None:
-        client = require("qdrant_client", "qdrant", "a Qdrant index")
+        client = require("qdrant_client", purpose="a Qdrant index")
         self.url, self.collection = str(options["url"]), str(options["collection"])
         self._variable, self._timeout = str(options["key_variable"]), int(options["timeout"])
         self.remote = bool(self.url)
@@ -67,8 +67,8 @@ class Connection:
             )
 
     def ask(self, method: str, **arguments: Any) -> Any:
-        exceptions = require("qdrant_client.http.exceptions", "qdrant", "a Qdrant index")
-        common = require("qdrant_client.common.client_exceptions", "qdrant", "a Qdrant index")
+        exceptions = require("qdrant_client.http.exceptions", purpose="a Qdrant index")
+        common = require("qdrant_client.common.client_exceptions", purpose="a Qdrant index")
         try:
             return getattr(self._client, method)(collection_name=self.collection, **arguments)
         except exceptions.UnexpectedResponse as error:

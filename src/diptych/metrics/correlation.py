@@ -123,7 +123,7 @@ def _pearson(x: np.ndarray, y: np.ndarray, times: np.ndarray) -> float:
 
 @cache
 def _kernel() -> Callable[..., float]:
-    numba = require("numba", "kernels", "Kendall's tau")
+    numba = require("numba", purpose="Kendall's tau")
     compiled: Callable[..., float] = numba.njit(nogil=True)(_concordant)
     return compiled
 

@@ -10,6 +10,7 @@ from numbers import Real
 from types import CodeType, FunctionType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict, TypeVar, Unpack, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -65,11 +66,13 @@ class Objective(nn.Module):
         return {}
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Remember what it is made with."""
-        made = super().__new__(cls)
-        given = inspect.signature(cls.__init__).bind(made, *args, **options).arguments
-        values = {key: one for key, one in given.items() if key != "self"}
-        made.__dict__["made_with"] = values.pop("choices", {}) | values
+        """Remember what it is made with; a copy is made with nothing, and gets what the original has."""
+        made, signature = super().__new__(cls), inspect.signature(cls.__init__)
+        _, *given = signature.bind_partial(made, *args, **options).arguments.items()
+        values: dict[str, Any] = {}
+        for key, one in given:
+            values |= one if signature.parameters[key].kind is inspect.Parameter.VAR_KEYWORD else {key: one}
+        made.__dict__["made_with"] = values
         return made
 
     def extra_repr(self) -> str:
@@ -106,13 +109,26 @@ def as_objective(given: Callable[..., Tensor]) -> Objective:
 
 
 def declared_as(given: Any) -> dict[str, Any] | None:
-    """Return how a recipe says a loss of the registry: its name and options; None of any other callable."""
+    """Return the name and options by which a recipe makes the same loss; None where none does, as after learning."""
     for kind in OBJECTIVES:
         if type(given) is kind.build:
-            options = given.made_with
+            numbers = {key: one.item() for key, one in given.made_with.items() if isinstance(one, np.generic)}
+            options = given.made_with | numbers
             plain = all(isinstance(one, bool | int | float | str) for one in options.values())
-            return {"name": kind.name, **options} if plain else None
+            return {"name": kind.name, **options} if plain and _same(given, kind.build(**options)) else None
     return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two objectives, or attributes of them, are equal, on whatever device and in whatever mode."""
+    if isinstance(one, nn.Module) and type(one) is type(other):
+        return _same(vars(one) | {"training": True}, vars(other) | {"training": True})
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        trained = one.requires_grad == other.requires_grad
+        return trained and np.array_equal(one.detach().cpu(), other.detach().cpu())
+    return np.array_equal(one, other)
 
 
 def name_of(given: Callable[..., Tensor]) -> str:

@@ -25,10 +25,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from diptych.objectives.declaration import LossOptions, OneWay, Tempered, checked_number, declared
 
 
-def _checked_bias(bias: float | Tensor) -> float | Tensor:
-    return checked_number("bias", bias, -10, positive=False)
-
-
 @declared(
     "siglip", "every pair on its own in a sigmoid with learned temperature and bias", "Zhai et al. 2023"
 )
@@ -51,13 +47,13 @@ class SigLIP(Tempered):
         **choices: Unpack[LossOptions],
     ) -> None:
         super().__init__(temperature, learn_temperature, **choices)
-        _checked_bias(bias)
+        checked_number("bias", bias, -10, positive=False)
         self.bias: nn.Parameter | float | Tensor = (
             nn.Parameter(torch.tensor(float(bias))) if learn_bias else bias
         )
 
     def of_logits(self, temperature: float | Tensor) -> OneWay:
-        bias = _checked_bias(self.bias)
+        bias = checked_number("bias", self.bias, -10, positive=False)
 
         def per_query(scaled: Tensor, positives: Tensor) -> Tensor:
             logits = scaled + bias

@@ -79,9 +79,8 @@ class Triplet(Directed):
     def per_query(self, scores: Tensor, positives: Tensor, within: Tensor | None = None) -> Tensor:
         """Return (queries,) sums over a query's positives."""
         scores, positives = checked(scores, positives, self.compat)
-        queries = positives.nonzero(as_tuple=True)[0]
         pairs = _pairs(scores, positives, self.margin, self.hardest)
-        return sum_per_query(pairs, queries, len(scores))
+        return sum_per_query(pairs, positives.nonzero(as_tuple=True)[0], len(scores))
 
 
 @declared(

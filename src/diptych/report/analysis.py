@@ -93,7 +93,7 @@ def write_cocos(found: CocosReport, folder: Path) -> tuple[Path, Path, Path]:
     """Write gradient counts as JSON, as an image and as a page, and return where they are."""
     table = found.tables()[0]
     words = ["  ".join(row) for row in (table.columns, *table.texts)]
-    words += [found.protocol.line(), *found.notes()]
+    words += found.lines()
     return (
         found.save(folder / "cocos.json"),
         write_picture(folder / "cocos.png", found.charts(), "\n".join(words)),

@@ -7,6 +7,7 @@ on light and on dark paper and on its own.
 from __future__ import annotations
 
 import io
+import math
 import re
 import threading
 import warnings
@@ -19,7 +20,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from diptych.core.chart import Chart, Series
+from diptych.core.chart import Chart, Series, short_number
 from diptych.core.errors import MissingExtraError
 from diptych.core.extras import require
 from diptych.core.files import write_bytes
@@ -87,11 +88,12 @@ _COLOURS = ("blue", "orange", "green", "purple", "olive", "ink")
 _MARKERS = "os^Dvx"
 _POINTS = 600  # of a line at most
 _ROW = 0.42  # inches of a category that lies across
+_MOST_WORDS = 12  # values of a series that its alternative text reads out
 
 
 def svg(chart: Chart) -> str:
     """Return a chart as an ``<svg>`` element with its alternative text."""
-    matplotlib = require("matplotlib", "figures", "a figure")
+    matplotlib = require("matplotlib", purpose="a figure")
     from matplotlib.figure import Figure
 
     name = f"chart-{zlib.crc32(repr(chart).encode('utf-8', 'replace')):08x}"  # ids must differ on a page
@@ -100,7 +102,34 @@ def svg(chart: Chart) -> str:
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure = Figure(figsize=_size(chart), layout="constrained", facecolor="none")
         _draw_chart(chart, figure, figure.add_subplot(facecolor="none"))
-        return _to_svg(figure, name, chart.summary)
+        return _to_svg(figure, name, summary(chart))
+
+
+def summary(chart: Chart) -> str:
+    """Return the alternative text of a chart: every value of short series, the ends and extremes of long ones."""
+    parts = [f"{one.name or chart.y} {words}" for one in chart.series if (words := _words(one, chart))]
+    axis = f" ({chart.y})" if chart.y else ""
+    return f"{chart.title}{axis}: {'; '.join(parts) or 'no values'}."
+
+
+def _words(one: Series, chart: Chart) -> str:
+    places = chart.categories if not one.x else [f"{value:,.6g}" for value in one.x]
+    if one.mark == "level":
+        at = one.x[0] if one.x else one.y[0]
+        return "" if at is None else short_number(at)
+    known = [
+        (place, value)
+        for place, value in zip(places, one.y, strict=False)
+        if value is not None and not math.isnan(value)
+    ]
+    if len(known) <= _MOST_WORDS:
+        return ", ".join(f"{place} {short_number(value)}" for place, value in known)
+    values = [value for _, value in known]
+    (first, start), (last, end) = known[0], known[-1]
+    return (
+        f"from {short_number(start)} at {first} to {short_number(end)} at {last},"
+        f" between {short_number(min(values))} and {short_number(max(values))}"
+    )
 
 
 def figure(chart: Chart) -> str:
@@ -108,12 +137,12 @@ def figure(chart: Chart) -> str:
     try:
         return svg(chart)
     except MissingExtraError as error:
-        return f"<p>{escape(chart.summary)} ({escape(str(error))})</p>"
+        return f"<p>{escape(summary(chart))} ({escape(str(error))})</p>"
 
 
 def write_picture(path: Path | str, charts: Sequence[Chart], words: str = "", resolution: int = 150) -> Path:
     """Write charts below each other as a PNG on white paper, ``words`` above them."""
-    matplotlib = require("matplotlib", "figures", "a figure")
+    matplotlib = require("matplotlib", purpose="a figure")
     from matplotlib.figure import Figure
 
     drawn = io.BytesIO()

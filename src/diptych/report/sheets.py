@@ -77,7 +77,7 @@ def write_sheet(
 @cache
 def _letters(font: Path | None, size: int, bold: bool = False) -> FreeTypeFont:
     """Load a font, or DejaVu Sans, which Matplotlib brings: Latin, Greek, Cyrillic, Arabic, Hebrew, arrows, ticks."""
-    matplotlib = require("matplotlib", "figures", "a sheet without a font of yours")
+    matplotlib = require("matplotlib", purpose="a sheet without a font of yours")
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     try:
         return ImageFont.truetype(font or Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name, size)

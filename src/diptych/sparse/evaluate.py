@@ -112,9 +112,9 @@ class SparseMeasures(Tabular, Artifact, kind="sparse_measures", recreate="diptyc
         title, categories = f"The {_LIST} best dense items in the sparse lists", map(str, range(_LIST + 1))
         return [Chart(title, bars, "items in both lists", "% of queries", tuple(categories))]
 
-    def line(self) -> str:
-        """One line, to be printed with the numbers."""
-        return "; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)
+    def lines(self) -> list[str]:
+        """Return what the numbers depend on."""
+        return ["; ".join(f"{key} {value}" for key, value in self.about.items() if value is not None)]
 
 
 def _percent(share: float | None) -> Cell:

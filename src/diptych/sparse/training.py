@@ -188,10 +188,10 @@ class TrainedHead(Tabular):
         vocabulary = self.sparsifier.vocabulary
         return top_terms(row, vocabulary.terms, k, vocabulary.special)
 
-    def line(self) -> str:
-        """Return what the head is, and where."""
+    def lines(self) -> list[str]:
+        """Return what the head is, and where; and what its numbers depend on."""
         about = "head over {terms:,} terms, ω {hidden}, η {eta:g}, expansion {expansion}; in {folder}"
-        return about.format(**self.sparsifier.describe(), folder=self.folder)
+        return [about.format(**self.sparsifier.describe(), folder=self.folder), *self.measures.lines()]
 
 
 def train_head(source: str, data: DataSpec, options: TrainOptions) -> TrainedHead:

@@ -122,10 +122,18 @@ class Comparison(Tabular):
     further: Further = field(default_factory=Further)
 
     def tables(self) -> list[Table]:
-        """Return the printed table beside the measured one, what else was measured, and the claims."""
+        """Return the printed and the measured table in one, what else was measured, and the claims."""
+        return [one for one in self.shown() if isinstance(one, Table)]
+
+    def lines(self) -> list[str]:
+        """Return what the numbers are of, their protocols, verdicts and remarks."""
+        return [one for one in self.shown() if isinstance(one, str)]
+
+    def shown(self) -> list[Table | str]:
+        """Return tables and lines in the order in which they are printed."""
         from diptych.studies.page import comparison_shown
 
-        return [one for one in comparison_shown(self) if isinstance(one, Table)]
+        return comparison_shown(self)
 
     @property
     def is_generated(self) -> bool:

@@ -72,8 +72,8 @@ class Counted(Measuring):
 
     def counted(self, of: Statistics, ddof: int = 0) -> Values:
         """Return all numbers, shares in per cent; of what is suppressed there is none."""
-        pa, values = require("pyarrow", "commerce", "counting a log"), Values()
-        with require("duckdb", "commerce", "counting a log").connect() as database:
+        pa, values = require("pyarrow", purpose="counting a log"), Values()
+        with require("duckdb", purpose="counting a log").connect() as database:
             database.execute("SET VARIABLE ddof = ?", [ddof])
             for name in (one for one in ORDER if one in self.sql):
                 kinds = dict.fromkeys(STATISTICS.get(name).columns.split(), pa.float64())

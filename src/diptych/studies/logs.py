@@ -40,6 +40,7 @@ from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint_file
 from diptych.core.locking import cached, taking_turns
 from diptych.core.options import Options
+from diptych.data.stored import file_state
 from diptych.studies.plan import MEASURE, Plan
 from diptych.studies.results import Measured, Measurement
 from diptych.studies.runner import setting_for
@@ -245,7 +246,7 @@ def open_shop(
         options = ImportOptions.read(options, "an import").model_dump(exclude_unset=True)
         # Files that have changed, or are read otherwise, are another log.
         files = sorted(file for file in path.rglob("*") if file.is_file()) or [path]
-        found = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        found = [file_state(file) for file in files]
         target = keyed(parent, path.name.partition(".")[0], found, reader, options)
     return ShopLog(target, cached(target / "log", Log.open, make), how)
 

@@ -277,13 +277,12 @@ def comparison_shown(comparison: Comparison) -> list[Table | str]:
 
 
 def content_of(comparison: Comparison) -> dict[str, Any]:
-    shown = comparison_shown(comparison)
     return {
         "study": comparison.study.name,
         "label": comparison.label,
         "reproduces": comparison.reproduces,
-        "tables": [one.content() for one in shown if isinstance(one, Table)],
-        "lines": [one for one in shown[1:] if isinstance(one, str)],
+        "tables": [one.content() for one in comparison.tables()],
+        "lines": comparison.lines()[1:],
     }
 
 

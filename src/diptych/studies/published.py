@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from importlib.metadata import EntryPoint
 from typing import Any, Literal
 
 from diptych.core.errors import NumericalError, StorageError, UnknownNameError, UsageError
@@ -172,27 +173,37 @@ class PublishedTable:
         return list({row.on.key: row.on for row in self.rows}.values())
 
 
+_FILES: dict[str, Any] = {
+    file.name.removesuffix(".toml"): file for file in _FOLDER.iterdir() if file.name.endswith(".toml")
+}
+
+
+def _load(entry: EntryPoint) -> None:
+    """Add a plug-in's paper, once its studies can be made: the entry point has its name, and the package its file."""
+    from diptych.studies.study import PaperFile
+
+    if entry.name in _FILES:
+        raise UsageError(f"there is a paper {entry.name!r} already", "give it another name")
+    _FILES[entry.name] = resources.files(entry.load()) / f"{entry.name}.toml"
+    try:
+        PaperFile(entry.name)
+    except BaseException:
+        del _FILES[entry.name]
+        raise
+
+
 @cache
-def _files() -> dict[str, Any]:
-    """Return every paper's file, those of plug-ins too: the entry point's name is the paper's, its package holds it."""
-    found = {
-        file.name.removesuffix(".toml"): file for file in _FOLDER.iterdir() if file.name.endswith(".toml")
-    }
-    plugged = {
-        name: resources.files(package) / f"{name}.toml" for name, package in plug_ins("diptych.papers")
-    }
-    return plugged | found
-
-
 def published_papers() -> list[str]:
-    return sorted(name for name in _files() if not name.startswith("_"))
+    for _ in plug_ins("diptych.papers", load=_load):
+        pass
+    return sorted(name for name in _FILES if not name.startswith("_"))
 
 
 @cache
 def document(paper: str) -> dict[str, Any]:
-    if paper not in (*published_papers(), "_recipes"):
+    if paper not in _FILES and paper not in published_papers():
         raise UnknownNameError("published paper", paper, published_papers())
-    return tomllib.loads(_files()[paper].read_text(encoding="utf-8"))
+    return tomllib.loads(_FILES[paper].read_text(encoding="utf-8"))
 
 
 def published_tables(paper: str) -> list[str]:

@@ -219,7 +219,7 @@ class ShortcutRetrieval(Measuring):
             evaluate_both(encoder, collection, split, *folders, _MEASURES, shortcuts=shortcuts, **options)
             for split in (data.test, data.validation)
         )
-        values, protocol = columns_of(test.without), test.protocol_line()
+        values, protocol = columns_of(test.without), test.lines()[0]
         values["chance rsum"] = test.without.score("rsum").chance
         values["validation rsum"] = validation.without.value("rsum")
         if test.with_shortcuts is not None and validation.with_shortcuts is not None:
@@ -319,11 +319,8 @@ class ZeroShot(Measuring):
             collection.split(chosen.split)
 
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
-        chosen, run, collection = (
-            MeasureOptions.read(subject.measuring, MEASURE),
-            subject.run,
-            subject.collection,
-        )
+        chosen, run = MeasureOptions.read(subject.measuring, MEASURE), subject.run
+        collection = subject.collection
         part = collection.split(chosen.split)
         encoder = None if isinstance(run, Adapted) else encoder_of(run)
         if encoder is not None:

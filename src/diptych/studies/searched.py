@@ -98,9 +98,9 @@ def search_options(plan: Plan, row: Row) -> SearchOptions:
 
 
 def _items_of(run: Searched) -> tuple[Any, Any, Any]:
-    """Return rows of as many images as are chosen, kept in the base's folder, and rows of evenly spaced captions.
+    """Return items, and evenly spaced test captions: with all their terms, and with their own alone (dense: the same).
 
-    Captions have all their terms, and only their own terms; dense rows are the same twice.
+    Items are kept: dense ones in the folder of the dense embeddings, sparse ones in the head's.
     """
     dense, head, options = run.dense, run.head, run.options
     folder = f"items/{options.items}-{options.noise:g}"
@@ -126,7 +126,7 @@ def _images_of(dense: DenseRows, options: SearchOptions, folder: Path) -> Embedd
     names, count = [name for part in parts for name in part.ids], options.items
     ids = [f"{names[place % len(names)]}#{place // len(names)}" for place in range(count)]
     copies = f", then copies with noise of {options.noise:g}" if count > len(names) else ""
-    about = {"items": f"{count:,} items: {min(len(names), count):,} pictures of all splits{copies}"}
+    about = {"items": f"{count:,} items: {min(len(names), count):,} images of all splits{copies}"}
     rows = with_copies(np.concatenate([part.rows for part in parts]), count, options.noise)
     replace(parts[0], ids=ids, rows=rows, data=data, about=about).save(folder)
     return Embeddings.open(folder)
@@ -201,8 +201,8 @@ class Searching(Measuring):
             ", ".join([*(f"{name} {value}" for name, value in index.options.items()), *efforts]),
             f"processor time of one thread (matrix products: OMP_NUM_THREADS {threads})",
             "batches of 64, of 8 where a query takes a quarter of a second",
-            f"recall of the exactly best by {'all terms' if run.head else 'the dense rows'}, on 200 captions or as "
-            "many as there was time for",
+            f"recall of the exact top k by {'all terms' if run.head else 'the dense embeddings'}, on 200 captions or "
+            "as many as the time limit allowed",
         ]
         on = Measured(subject.collection.name, "all", len(items), count)
         return (Measurement(values, on, "; ".join(part for part in protocol if part)),)

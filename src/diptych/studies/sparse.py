@@ -174,7 +174,7 @@ def _of_head(head: Head, words: str | None) -> Measurement:
     per_caption = _per_caption(found.sparse) | {name: 100 * values for name, values in shares.items()}
     Kept(per_caption, encoded.caption_image, examples).save(head.folder / kept / KEPT)
     on = Measured(part.name, split, part.n_images, part.n_captions)
-    return Measurement(values, on, found.line(), kept=kept)
+    return Measurement(values, on, found.lines()[0], kept=kept)
 
 
 def _retrieval(result: Result) -> dict[str, float]:

@@ -219,7 +219,9 @@ def _declared(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**values)
 
 
-class _File:
+class PaperFile:
+    """A paper's file, and the studies that it declares."""
+
     def __init__(self, paper: str) -> None:
         self.paper, self.file = paper, document(paper)
         self.lists: dict[str, list[Any]] = self.file.get("lists", {})
@@ -326,7 +328,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     found: Registry[Study] = Registry("study", __name__)  # it holds them itself
     for paper in published_papers():
-        for study in _File(paper).studies:
+        for study in PaperFile(paper).studies:
             found.add(study)
     globals()[name] = found
     return found

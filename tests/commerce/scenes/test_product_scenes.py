@@ -110,7 +110,7 @@ def test_records_are_products(shop: Path, products: Collection) -> None:
         for name, value in attributes_of(record):
             assert record["told"]["attributes"].get(name, value) == value
         if not products.pictured[row]:
-            refused(ImageError, "has no picture", products.image, row)
+            refused(ImageError, "has no image", products.image, row)
     assert 25 <= spoilt <= 90
 
 

@@ -181,6 +181,9 @@ class Audit(Tabular, Artifact, kind="information_audit", recreate="diptych analy
         found = self.conditions.get(condition, {}).get(side)
         return None if found is None else found.held(group, probe)
 
+    def lines(self) -> list[str]:
+        return [self.protocol.line(), *self.notes()]
+
     def tables(self) -> list[Table]:
         """Return per side what is held of each kind of information."""
         from diptych.analysis.information.tables import kinds_tables

@@ -105,7 +105,7 @@ def nltk_tokens(text: str) -> list[str]:
 
 @cache
 def _tokenizer() -> Any:
-    return require("nltk.tokenize", "language", "a published form that reads tokens").NLTKWordTokenizer()
+    return require("nltk.tokenize", purpose="a published form that reads tokens").NLTKWordTokenizer()
 
 
 def spacy_like_tokens(caption: Caption) -> tuple[list[str], list[str]]:

@@ -370,3 +370,6 @@ class ModelsEvaluation(Tabular):
 
     def line(self) -> str:
         return str(self.numbers["line"])
+
+    def lines(self) -> list[str]:
+        return [self.line()]

@@ -29,7 +29,6 @@ from diptych.core.fingerprint import fingerprint, fingerprint_bytes
 from diptych.core.reading import file_errors
 
 # The extra that brings the library.
-EXTRA = "language"
 
 # What brings the data.
 DOWNLOAD = "python -m nltk.downloader averaged_perceptron_tagger_eng wordnet"
@@ -40,14 +39,14 @@ _MOST = 1 << 28  # the largest file that is read is a sixteenth of it
 
 
 def how_to_get() -> str:
-    return DOWNLOAD if find_spec("nltk") else f"pip install 'diptych[{EXTRA}]', then {DOWNLOAD}"
+    return DOWNLOAD if find_spec("nltk") else f"pip install 'diptych[language]', then {DOWNLOAD}"
 
 
 def data_folders() -> list[Path]:
     """Return the folders that NLTK looks in: those of ``NLTK_DATA``, then its own where it is installed."""
     folders = os.environ.get("NLTK_DATA", "").split(os.pathsep)
     if find_spec("nltk"):
-        folders += require("nltk.data", EXTRA, "looking for NLTK's data").path
+        folders += require("nltk.data", purpose="looking for NLTK's data").path
     return [Path(folder) for folder in dict.fromkeys(folders) if folder]
 
 
@@ -91,7 +90,7 @@ class NltkTagger:
 
     @cached_property
     def _model(self) -> Any:
-        perceptron = require("nltk.tag.perceptron", EXTRA, "tagging parts of speech with NLTK")
+        perceptron = require("nltk.tag.perceptron", purpose="tagging parts of speech with NLTK")
         with file_errors(self.path, fix=f"delete it and run: {DOWNLOAD}", noun="JSON"):
             weights, tagdict, classes = map(json.loads, self._contents)
         # Set directly: NLTK itself refuses to read files outside its own data folders.

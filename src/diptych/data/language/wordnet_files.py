@@ -21,7 +21,7 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import file_errors, open_bytes, read_jsonl
-from diptych.data.language.nltk_tagger import EXTRA, find_resource, read_member
+from diptych.data.language.nltk_tagger import find_resource, read_member
 from diptych.data.language.wordnet import PART_ORDER, PartOfSpeech, Synset, WordNet
 
 # Princeton's WordNet in NLTK's data.
@@ -103,7 +103,7 @@ def _read_json_lines(folder: Path) -> _Content:
 
 def _read_lmf(path: Path) -> _Content:
     """Read one lexicon through wn; what is no noun, verb, adjective or adverb is left out."""
-    lmf = require("wn.lmf", EXTRA, "reading WN-LMF")
+    lmf = require("wn.lmf", purpose="reading WN-LMF")
     with NamedTemporaryFile() as plain, open_bytes(path) as file:
         copyfileobj(file, plain)
         plain.flush()

@@ -183,7 +183,7 @@ def read_abo(
                 f"{where} is not a listing ({type(error).__name__}: {error})", "fetch the file again"
             ) from None
         if not image and missing != "none":
-            counts["listings without a main picture left out"] += 1
+            counts["listings without a main image left out"] += 1
         elif not text:
             counts[f"listings without {' or '.join(order)} in {language} left out"] += 1
         elif splits is not None and item not in splits:
@@ -197,7 +197,7 @@ def read_abo(
                 fields[field] += 1
     if not gathered.items:
         raise DataError(
-            f"{path}: no listing of {total:,} has a picture and {caption} in {language}",
+            f"{path}: no listing of {total:,} has an image and {caption} in {language}",
             "choose --reader-option language=… or caption=…",
         )
     files = _image_files(folder, {image for image in main_images.values() if image})

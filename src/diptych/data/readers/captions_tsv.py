@@ -32,7 +32,7 @@ from diptych.data.columns import Column
 from diptych.data.images import FolderSource, check_inside, is_image_path
 from diptych.data.known import centric_of
 from diptych.data.readers.contract import choice, listing, looks, matching, reader
-from diptych.data.stored import Indexer, Stored, StoredWriter, stored
+from diptych.data.stored import Indexer, Stored, StoredWriter, file_state, stored
 
 _VERSION = 2
 _TABLES = ("*.tsv", "*.tsv.gz")
@@ -40,8 +40,8 @@ _BLOCK = 1 << 22  # bytes that are read at once; a longer line is refused
 _CAPTIONS = ("caption", "text", "title", "alt_text")
 _ADDRESSES = ("url", "image_url", "address")
 _FILES = ("path", "filepath", "file", "filename", "file_name", "image", "image_path", "image_file")
-_MISSING = "lines without picture left out"
-_UNNUMBERED = "pictures whose names are no numbers not used"
+_MISSING = "lines without an image left out"
+_UNNUMBERED = "images whose names are no numbers not used"
 
 # The number of a line, its caption, and address and file of its image, or empty.
 Row = tuple[int, str, str, str]
@@ -156,7 +156,7 @@ class _Indexer(Indexer):
         self.counts[_UNNUMBERED] += others
         if not len(numbers):
             raise DataError(
-                f"{table.folder} has no pictures that are called by a number ({others:,} others)",
+                f"{table.folder} has no images that are called by a number ({others:,} others)",
                 "give their folder with --images, or the column of their files with image_column=NAME",
             )
         for at in np.flatnonzero(np.diff(numbers) == 0).tolist():
@@ -170,12 +170,12 @@ class _Indexer(Indexer):
                 yield str(names[at]), row
                 at += 1
             else:
-                self.miss(_MISSING, f"{table.file}, line {row[0]} (picture {number:,} in {table.folder})")
+                self.miss(_MISSING, f"{table.file}, line {row[0]} (image {number:,} in {table.folder})")
         if at < len(numbers):
             raise DataError(
                 f"{table.folder / str(names[at])} belongs to no line: those of {table.file} count from {first:,} to "
                 f"{number:,}",
-                "name another beginning with --reader-option first_number=1, or give the table of these pictures",
+                "name another beginning with --reader-option first_number=1, or give the table of these images",
             )
 
     def _named(self, table: _Table) -> Iterator[tuple[str, Row]]:
@@ -191,7 +191,7 @@ class _Indexer(Indexer):
         missing, n_images = self.counts[_MISSING], self.writer.n_images
         if not n_images or (missing and self.missing == "error"):
             raise DataError(
-                f"{missing:,} lines have no picture, {n_images:,} images have one; the first: {self.first}",
+                f"{missing:,} lines have no image, {n_images:,} images have one; the first: {self.first}",
                 "fetch them, leave them out with --reader-option missing=skip, or check --images",
             )
         self.note(_MISSING, "empty captions left out", _UNNUMBERED)
@@ -256,7 +256,7 @@ def read_captions_tsv(
     for folder in (folder for folder, count in shared.items() if count > 1):
         several = ", ".join(table.file.name for table in tables if table.folder == folder)
         raise DataError(
-            f"{folder}: its pictures are numbered, and could be those of {several}",
+            f"{folder}: its images are numbered, and could be those of {several}",
             f"put them into {root / 'train'}, {root / 'val'} …, or give one table with --data",
         )
     leave_out: dict[str, Any] = {"missing": missing, "skip_bad_captions": skip_bad_captions}
@@ -269,7 +269,7 @@ def read_captions_tsv(
             indexer.table(table, root, below, first_number)
         indexer.finish()
 
-    states = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    states = [file_state(file) for file in files]
     shapes = [{**asdict(table), "file": "", "folder": str(table.folder.resolve())} for table in tables]
     held = [[fingerprint_bytes(part.to_pybytes()) for part in below.buffers() if part] for below in names]
     key = fingerprint("captions-tsv", _VERSION, leave_out, first_number, states, shapes, held)

@@ -56,7 +56,7 @@ def _lines(file: Path, encoding: str) -> Iterator[tuple[str, str, float, str]]:
         fields = line.split("\t")
         if len(fields) != 3 or not fields[0]:
             raise DataError(
-                f"{where} has {len(fields)} fields, not a picture, a score and a description",
+                f"{where} has {len(fields)} fields, not an image, a score and a description",
                 "the fields are separated by tabs: fetch the file again",
             )
         try:
@@ -85,7 +85,7 @@ def read_fashion200k(
     root = Path(images) if images is not None else (path if (path / "women").is_dir() else path.parent)
     if not (root / "women").is_dir():
         raise DataError(
-            f"{root} has no folder of pictures women/", "unpack women.tar.gz there, or check --images"
+            f"{root} has no folder of images women/", "unpack women.tar.gz there, or check --images"
         )
     gathered = Gathering(skip_bad_captions, validation, 0.0, join=True)
     # An image of both official splits is a test image: the test set stays whole.
@@ -96,24 +96,24 @@ def read_fashion200k(
         for where, name, score, text in _lines(file, encoding):
             product = str(PurePosixPath(name).parent)
             if pictures == "first" and firsts.setdefault((split, product), name) != name:
-                gathered.counts["further pictures of a product left out"] += 1
+                gathered.counts["further images of a product left out"] += 1
                 continue
             if split == "train" and name in tested:
                 moved.add(name)
                 continue
             known = gathered.items.get(name)
             if known is not None and text.strip() in known.captions:
-                gathered.counts["lines that repeat a picture and its description left out"] += 1
+                gathered.counts["lines that repeat an image and its description left out"] += 1
                 continue
             part = gathered.shares.split_of(product) if split == "train" else split
             gathered.add(name, [text], part, _record(name, category, score), where)
     if not gathered.items:
         raise DataError(f"the files of labels in {path} are empty", "fetch them again")
-    gathered.counts["pictures of both splits kept only in test"] = len(moved)
+    gathered.counts["images of both splits kept only in test"] = len(moved)
     products = {PurePosixPath(name).parent for name in gathered.items}
     texts = {text for item in gathered.items.values() for text in item.captions}
     note = (
-        f"{len(products):,} products, {len(texts):,} different descriptions: pictures of a product share theirs, "
-        "and each counts for its own picture"
+        f"{len(products):,} products, {len(texts):,} different descriptions: images of a product share theirs, "
+        "and each counts for its own image"
     )
     return gathered.collection("fashion200k", root, "object", [note])

@@ -8,10 +8,13 @@ Source: Chen, Yao and Jin, Rethinking Benchmarks for Cross-modal Image-text Retr
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from diptych.core.errors import DataError
-from diptych.core.reading import read_json
+from diptych.core.reading import file_errors, read_text
 from diptych.data.collection import Centric, Collection
 from diptych.data.readers.contract import Gathering, image_folder, one_file, reader
 from diptych.data.readers.karpathy import read_karpathy
@@ -20,11 +23,20 @@ _FILES = ("*_FG_ann.json", "*_FG_ann.json.gz")
 _NAMES = {"MSCOCO": "coco-fg", "Flickr30K": "flickr30k-fg"}
 
 
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    counts = Counter(key for key, _ in pairs)
+    if twice := [key for key, count in counts.items() if count > 1]:
+        raise ValueError(f"it has the key {twice[0]!r} twice")
+    return dict(pairs)
+
+
 def _load(file: Path) -> dict[str, list[str]]:
-    document = read_json(file, DataError, unique_keys=True)
+    text = read_text(file, error=DataError)
+    with file_errors(file, DataError, noun="JSON"):
+        document = json.loads(text, object_pairs_hook=_with_unique_keys)
     if not isinstance(document, dict) or not document:
         raise DataError(
-            f"{file} is not fine-grained captions", 'expected {"picture without ending": ["caption", …], …}'
+            f"{file} is not fine-grained captions", 'expected {"image without ending": ["caption", …], …}'
         )
     for stem, captions in document.items():
         if not isinstance(captions, list) or not all(isinstance(text, str) for text in captions):
@@ -67,7 +79,7 @@ def _add_as_in(
     unknown = [stem for stem in document if stem not in rows]
     if unknown:
         raise DataError(
-            f"{what} has no picture for {len(unknown):,} of {len(document):,} entries of {file}, "
+            f"{what} has no image for {len(unknown):,} of {len(document):,} entries of {file}, "
             f"first {unknown[0]}",
             "give Karpathy's JSON of the same dataset",
         )

@@ -18,7 +18,7 @@ from diptych.data.readers.pairs import COLUMNS, CellSource, texts_of
 
 
 def _tables(path: Path, name: str | None) -> Mapping[str, Any]:
-    datasets = require("datasets", "datasets", "reading Hugging Face datasets")
+    datasets = require("datasets", purpose="reading Hugging Face datasets")
     if path.exists():
         try:
             loaded = datasets.load_from_disk(str(path))
@@ -51,7 +51,7 @@ def read_huggingface(
     skip_bad_captions: bool = False,
     centric: Centric | None = None,
 ) -> Collection:
-    datasets = require("datasets", "datasets", "reading Hugging Face datasets")
+    datasets = require("datasets", purpose="reading Hugging Face datasets")
     gathered = Gathering(skip_bad_captions, validation, test)
     parts = []
     image = ""

@@ -58,7 +58,7 @@ class CellSource:
         if isinstance(cell, Mapping):
             cell = read_image_bytes(Path(cell["path"])) if cell.get("bytes") is None else cell["bytes"]
         if cell is None:
-            raise ImageError(f"{self._names[row]} has no picture", "leave the row out")
+            raise ImageError(f"{self._names[row]} has no image", "leave the row out")
         return bytes(cell)
 
     def read(self, row: int) -> Image:

@@ -118,5 +118,5 @@ def read_retrieval_json(
     for part, file in files:
         _read(file, part, remove_prefix, max_captions, gathered)
     if not gathered.items:
-        raise DataError(f"{path} lists no pictures", "fetch the lists again")
+        raise DataError(f"{path} lists no images", "fetch the lists again")
     return gathered.collection(name, image_folder(images, files[0][1].parent), centric)

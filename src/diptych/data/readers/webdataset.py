@@ -34,12 +34,12 @@ from diptych.data.shards import (
     json_object,
     read_members,
 )
-from diptych.data.stored import Indexer, StoredWriter, stored
+from diptych.data.stored import Indexer, StoredWriter, file_state, stored
 
 _VERSION = 2
 _MAX_TEXT_BYTES = 1 << 20
 _TEXTS = ("txt", "json", "cls")  # captions, whatever else is known of a sample, its class
-_NO_PICTURE, _NO_CAPTION = "samples without picture left out", "samples without caption left out"
+_NO_PICTURE, _NO_CAPTION = "samples without image left out", "samples without caption left out"
 _EMPTY, _CUT = "empty captions left out", "shards that are cut off used up to there"
 _AGAIN = "write the shard again"
 
@@ -83,7 +83,7 @@ class _Indexer(Indexer):
         found = sorted(pictures & parts.keys())
         if len(found) > 1:
             fix = f"name one with --reader-option picture={found[0]}"
-            raise DataError(f"{where} has {len(found)} pictures: {', '.join(found)}", fix)
+            raise DataError(f"{where} has {len(found)} images: {', '.join(found)}", fix)
         texts = {}
         for ending in (ending for ending in _TEXTS if ending in parts):
             if parts[ending].size > _MAX_TEXT_BYTES:
@@ -100,7 +100,7 @@ class _Indexer(Indexer):
         size = parts[found[0]].size
         if size > MAX_BYTES:
             raise DataError(
-                f"{where}: its picture has {size:,} bytes, more than the {MAX_BYTES:,} allowed", _AGAIN
+                f"{where}: its image has {size:,} bytes, more than the {MAX_BYTES:,} allowed", _AGAIN
             )
         place = [number]
         for ending in (found[0], "json", "cls"):
@@ -137,12 +137,12 @@ class _Indexer(Indexer):
         )
         if (no_picture or no_caption) and self.missing == "error":
             raise DataError(
-                f"{no_picture:,} samples have no picture and {no_caption:,} no caption, {n_samples:,} have both; "
+                f"{no_picture:,} samples have no image and {no_caption:,} no caption, {n_samples:,} have both; "
                 f"the first: {self.first}",
                 "leave them out with --reader-option missing=skip, or say where captions are with caption_key=NAME",
             )
         if not n_samples:
-            raise DataError(f"no sample with picture and caption in {n_shards:,} shards", "check the shards")
+            raise DataError(f"no sample with image and caption in {n_shards:,} shards", "check the shards")
         self.note(_NO_PICTURE, _NO_CAPTION, _EMPTY, _CUT, IGNORED)
 
 
@@ -193,11 +193,7 @@ def read_webdataset(
             f"of {shards[splits.index(None)].name} no split is known, of {sum(map(bool, splits)):,} others it is",
             "name one for all with --reader-option split=NAME, or put shards into folders train, val and test",
         )
-    states = []
-    for shard in shards:
-        with file_errors(shard.path, DataError, "fetch the shard"):
-            state = shard.path.stat()
-        states.append((str(shard.path.resolve()), shard.name, state.st_size, state.st_mtime_ns))
+    states = [(path, shard.name, *state) for shard in shards for path, *state in [file_state(shard.path)]]
 
     def write(writer: StoredWriter) -> None:
         indexer = _Indexer(writer=writer, **options)

@@ -178,24 +178,18 @@ def finer(collection: Collection, topics: int = 2, *, seed: int = 0) -> Collecti
     """
     if topics < 1:
         raise UsageError(f"{topics} further topics per caption were requested", "give topics=1 or more")
-    if collection.records is None or collection.caption_records is None:
-        raise DataError(
-            f"{collection.name} does not say which facts its captions state",
-            "give scenes (diptych data scenes)",
-        )
     captions, records = [], []
+    of_images, of_captions = collection.records or (), collection.caption_records or ()
     for row, image in enumerate(collection.caption_image.tolist()):
-        facts = collection.records[image].get("facts")
-        states = collection.caption_records[row].get("states")
-        if facts is None or states is None:
-            raise DataError(
-                f"{collection.name}: caption {collection.caption_ids[row]!r} has no facts",
-                "give scenes (diptych data scenes)",
-            )
+        try:
+            facts, states = of_images[image]["facts"], of_captions[row]["states"]
+        except (LookupError, TypeError):
+            message = f"{collection.name}: caption {collection.caption_ids[row]!r} has no facts"
+            raise DataError(message, "give scenes (diptych data scenes)") from None
         chance = random.Random(f"diptych finer scenes/{seed}/{collection.caption_ids[row]}")
         stated = (*states, *_added(facts, states, topics, chance))
         captions.append(write_caption(facts, stated, chance))
-        records.append({**collection.caption_records[row], "states": stated})
+        records.append({**of_captions[row], "states": stated})
     return replace(
         collection,
         name=f"{collection.name}-finer",

@@ -49,7 +49,7 @@ class Scenes(Generator):
     dataset = noun = "scenes"
     command = "diptych data scenes"
     version = VERSION
-    unit = "pictures"
+    unit = "images"
     usual: ClassVar = {"objects": OBJECTS}  # goes without saying, as it did before there was another
 
     def __init__(self, given: SceneOptions) -> None:

@@ -77,9 +77,6 @@ class StressComparison(Tabular):
             raise UnknownNameError("measure", measure, self.measures)
         return [row for row in self.rows if row.measure == measure]
 
-    def protocol_line(self) -> str:
-        return "; ".join(f"{name} {value}" for name, value in self.protocol.items())
-
     def tables(self) -> list[Table]:
         """Return per measure and model what it and the baseline lose, and the difference."""
         from diptych.evaluation.stress.tables import comparison_tables
@@ -91,7 +88,8 @@ class StressComparison(Tabular):
         from diptych.evaluation.stress.tables import COMPARISON_LEGEND, comparison_summary
 
         head = (COMPARISON_LEGEND, comparison_summary(self))
-        return [*head, *self.notes, self.protocol_line(), self.method]
+        protocol = "; ".join(f"{name} {value}" for name, value in self.protocol.items())
+        return [*head, *self.notes, protocol, self.method]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -100,7 +100,7 @@ class PisaIndex(RescoredIndex):
         def search() -> Answer:
             if not bags:
                 return 0, rows, items
-            found = require("pyterrier_pisa", "engines", "the pisa engine")._pisathon.retrieve(
+            found = require("pyterrier_pisa", purpose="the pisa engine")._pisathon.retrieve(
                 self._retriever._ctxt,
                 algorithm,
                 bags,
@@ -143,7 +143,7 @@ def _index(folder: Path, count: int) -> Any:
 
     Built in one batch: a term that a later batch is the first to have gets wrong documents there.
     """
-    library = require("pyterrier_pisa", "engines", "the pisa engine")
+    library = require("pyterrier_pisa", purpose="the pisa engine")
     return library.PisaIndex(str(folder), stemmer="none", stops="none", threads=1, batch_size=max(1, count))
 
 

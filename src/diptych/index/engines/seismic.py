@@ -33,7 +33,7 @@ _BUILDING = (
 
 
 def _library() -> Any:
-    return require("seismic", "engines", "the seismic engine")
+    return require("seismic", purpose="the seismic engine")
 
 
 class SeismicIndex(RescoredIndex):

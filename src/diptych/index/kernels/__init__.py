@@ -31,7 +31,7 @@ def load_kernels() -> Any:
     """
     if kernels_loaded():
         return importlib.import_module(_COMPILED)  # which waits where another thread is still compiling
-    require("numba", "kernels", "this engine")
+    require("numba", purpose="this engine")
     with task("compiling the sparse engine (once per machine)"):
         jit: Any = importlib.import_module("diptych.index.kernels.jit")
         jit.forget_stale(Path(__file__).parent)
