@@ -35,7 +35,7 @@ NAMES = {
     "Index engines": ("diptych.index:ENGINES", "`--engine`, `dp.build_index(…, engine=…)`"),
     "Perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "`--perturb`, `dp.stress(…)`"),
     "Features of granularity": ("diptych.analysis.granularity:FEATURES", "`diptych analyse granularity`"),
-    "Axes of protocols": ("diptych.evaluation.variants:AXES", "what `diptych analyse protocol` varies"),
+    "Axes of protocols": ("diptych.evaluation.variants.axes:AXES", "what `diptych analyse protocol` varies"),
     "Extended positives": ("diptych.data.extended_positives:EXTENDED_POSITIVES", "`--positives NAME:PATH`"),
     "Human judgements": ("diptych.data.judgements:JUDGEMENTS", "`--judgements NAME:PATH`"),
     "Studies": ("diptych.studies:STUDIES", "`diptych study run`, `dp.run_study(…)`"),

@@ -402,7 +402,7 @@ def test_ir_measures_agrees_on_the_files(tmp_path):
 
 def test_files_there_and_back(tmp_path):
     images, texts, truth, image_ids, text_ids = case()
-    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=7, tag="mine")
+    paths = write_trec(tmp_path, RowProducts(images, texts), truth, image_ids, text_ids, k=7)
     run, qrels = read_run(paths["t2i.run"]), read_qrels(paths["t2i.qrels"])
     rows, scores = top_k(texts, images, 7)
     assert list(run) == text_ids
@@ -411,7 +411,7 @@ def test_files_there_and_back(tmp_path):
         assert [score for _, score in run[name]] == pytest.approx(scores[query], rel=1e-6)
         assert qrels[name] == {image_ids[row]: 1 for row in truth.t2i.of(query)}
     first = paths["t2i.run"].read_text().splitlines()[0].split()
-    assert (first[:4], first[5]) == (["0#0", "Q0", image_ids[rows[0, 0]], "1"], "mine")
+    assert (first[:4], first[5]) == (["0#0", "Q0", image_ids[rows[0, 0]], "1"], "diptych")
     few = write_trec(tmp_path, RowProducts(images[:3], texts[:4]), three_by_four(), list("abc"), list("wxyz"))
     assert read_qrels(few["i2t.qrels"]) == {"a": {"w": 1, "x": 1}, "b": {"y": 1}}  # of those evaluated alone
     assert read_qrels(few["t2i.qrels"]) == {"w": {"a": 1, "c": 1}, "z": {"c": 1}}
@@ -434,7 +434,6 @@ def test_ids_and_files_that_cannot_be(tmp_path):
         space = r"query id .* \(row 0\) is empty or holds white space"
         refused(DataError, space, write_run, file, [bad], ["d"], rows, scores)
         refused(DataError, "document id", write_run, file, ["q"], [bad], rows, scores)
-        refused(DataError, "run id", write_run, file, ["q"], ["d"], rows, scores, tag=bad)
         refused(DataError, "document id", write_qrels, file, ["q"], [bad], one)
     assert not list(tmp_path.iterdir())
     refused(DataError, "2 query ids for 1 querys", write_qrels, file, ["q", "r"], ["a", "b"], two)

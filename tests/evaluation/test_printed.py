@@ -13,18 +13,16 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from diptych.core.errors import UsageError
-from diptych.evaluation.printed import (
-    Printed,
-    Target,
-    as_target,
-    cell_name,
+from diptych.evaluation.printed.digits import (
+    COMPARED,
+    LEAST_GAIN,
     names_of,
     possible_sizes,
     read_digits,
     signs,
     truncation,
 )
-from diptych.evaluation.printed.digits import COMPARED, LEAST_GAIN
+from diptych.evaluation.printed.target import Printed, Target, as_target, cell_name
 from diptych.studies.published import published_table
 
 X_VLM = {"i2t R@1": "64.60", "i2t R@5": "84.48", "i2t R@10": "84.50"}

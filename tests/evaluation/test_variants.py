@@ -18,22 +18,13 @@ from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, roun
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.variants import (
-    AXES,
-    Change,
-    NotPossible,
-    Recompute,
-    Scored,
-    Settings,
-    Variant,
-    explain,
-    explore,
-    explore_rows,
-    explore_scores,
-)
-from diptych.evaluation.variants.axes import KEPT
-from diptych.evaluation.variants.explore import luck
+from diptych.evaluation.printed.digits import read_digits
+from diptych.evaluation.printed.target import Target
+from diptych.evaluation.variants.arrays import explore_rows, explore_scores
+from diptych.evaluation.variants.axes import AXES, KEPT, Settings
+from diptych.evaluation.variants.exploration import Change, Variant, explain
+from diptych.evaluation.variants.explore import explore, luck
+from diptych.evaluation.variants.recompute import NotPossible, Recompute, Scored
 from diptych.metrics import UNSCORED, Candidates, GroundTruth, Reranked, similarity
 
 N, K = 250, 5

@@ -168,9 +168,9 @@ def test_what_cannot_be() -> None:
     for gallery, k, options, error, message in (
         (rows, 0, {}, UsageError, "k is 0"),
         (rows, 1, {"block": 0}, UsageError, "block is 0"),
-        (wide, 1, {}, DataError, "cannot search a gallery"),
+        (wide, 1, {}, DataError, "query rows have width 3, gallery rows 4"),
         (rows[:0], 1, {}, DataError, "cannot search a gallery"),
-        (nan, 1, {"gallery_ids": ["a", "b"]}, NumericalError, r"gallery 'b' \(row 1\)"),
+        (nan, 1, {}, NumericalError, r"gallery \(row 1\) is not finite"),
     ):
         refused(error, message, top_k, rows, gallery, k, **options)
     assert top_k(rows[:0], rows, 1)[0].shape == (0, 1)

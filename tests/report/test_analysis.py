@@ -37,9 +37,10 @@ from diptych.analysis.information.tables import (
 from diptych.core.errors import UsageError
 from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
-from diptych.evaluation.printed import Target
-from diptych.evaluation.variants import Exploration, Scored, explore
-from diptych.evaluation.variants.exploration import axes_tables, variants_table
+from diptych.evaluation.printed.target import Target
+from diptych.evaluation.variants.exploration import Exploration, axes_tables, variants_table
+from diptych.evaluation.variants.explore import explore
+from diptych.evaluation.variants.recompute import Scored
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page

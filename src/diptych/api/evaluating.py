@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
     from diptych.analysis.information import Audit
     from diptych.evaluation.comparison import Comparison
-    from diptych.evaluation.stress import StressResult
+    from diptych.evaluation.stress.result import StressResult
     from diptych.studies.compare import Comparison as StudyComparison
 
 
@@ -210,7 +210,7 @@ def stress(
     """
     from diptych.analysis.perturbations import Perturbation, choose_perturbations
     from diptych.data.language.open import open_language
-    from diptych.evaluation.stress import stress as stress_encoder
+    from diptych.evaluation.stress.stress import stress as stress_encoder
 
     opened, part = load(encoder), part_of(data, split)
     given = [perturbations] if isinstance(perturbations, str | Perturbation) else list(perturbations)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from diptych.core.table import Cell, Table, Tabular
-from diptych.evaluation.printed import DigitReport, Target, read_digits
+from diptych.evaluation.printed.digits import DigitReport, read_digits
+from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import AXES, Choice
 from diptych.metrics.ground_truth import Direction
 
