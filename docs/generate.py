@@ -34,7 +34,10 @@ NAMES = {
     "Encoder families": ("diptych.encoders.family:FAMILIES", "`dp.load(…)`"),
     "Index engines": ("diptych.index:ENGINES", "`--engine`, `dp.build_index(…, engine=…)`"),
     "Perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "`--perturb`, `dp.stress(…)`"),
-    "Features of granularity": ("diptych.analysis.granularity:FEATURES", "`diptych analyse granularity`"),
+    "Features of granularity": (
+        "diptych.analysis.granularity.features:FEATURES",
+        "`diptych analyse granularity`",
+    ),
     "Axes of protocols": ("diptych.evaluation.variants.axes:AXES", "what `diptych analyse protocol` varies"),
     "Extended positives": ("diptych.data.extended_positives:EXTENDED_POSITIVES", "`--positives NAME:PATH`"),
     "Human judgements": ("diptych.data.judgements:JUDGEMENTS", "`--judgements NAME:PATH`"),

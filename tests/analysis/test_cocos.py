@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.analysis import cocos_over, count, gradient_weights
+from diptych.analysis.cocos import check_counting, cocos_over, counts_of, gradient_weights
 from diptych.analysis.cocos_report import WeightHistogram
 from diptych.analysis.paper_counts import (
     ntxent_counts,
@@ -28,6 +28,15 @@ from diptych.objectives.declaration import Within
 
 POSITIVES = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=torch.bool)
 SCORES = torch.tensor([[0.5, 0.1, 0.4, -0.6], [0.2, -0.3, 0.9, 0.1], [0.0, 0.3, 0.35, 0.2]]).double()
+
+
+def count(objective, scores, positives, epsilon=0.01, *, unit="temperature", within=None, compat="none"):
+    """COCOS of one batch, per direction."""
+    factor = check_counting(objective, epsilon, unit, compat)
+    if compat != "none":
+        return paper_counts_of(objective, scores, positives, epsilon, unit, compat)
+    weights = gradient_weights(objective, scores, positives, within)
+    return {direction: counts_of(one.scaled(factor), epsilon) for direction, one in weights.items()}
 
 
 def unit_rows(n, seed):

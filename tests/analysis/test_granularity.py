@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from diptych.analysis.granularity import FEATURES, Granularity, compare_granularity, granularity
-from diptych.analysis.granularity.features import Lexicon
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.features import FEATURES, Lexicon
+from diptych.analysis.granularity.measure import granularity
+from diptych.analysis.granularity.result import Granularity
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.artifact import encode
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError

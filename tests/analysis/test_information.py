@@ -9,8 +9,7 @@ import torch
 from refusals import refused
 from sklearn.linear_model import LogisticRegression
 
-from diptych.analysis.information import Encoded, audit, gap_of
-from diptych.analysis.information.audit import held_of
+from diptych.analysis.information.audit import Encoded, audit, gap_of, held_of
 from diptych.analysis.information.probing import (
     PENALTIES,
     Regressions,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.analysis.shortcuts.codes import ShortcutOptions
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection

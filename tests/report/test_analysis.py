@@ -16,16 +16,26 @@ from PIL import Image
 from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
-from diptych.analysis import CocosReport, cocos_over
-from diptych.analysis.granularity import Granularity, compare_granularity, granularity
+from diptych.analysis.cocos import cocos_over
+from diptych.analysis.cocos_report import CocosReport
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.measure import granularity
 from diptych.analysis.granularity.result import (
+    Granularity,
     bins_of,
     comparison_table,
     granularity_charts,
     granularity_tables,
 )
-from diptych.analysis.information import Audit
-from diptych.analysis.information.audit import AuditProtocol, GroupFigure, Held, Probing, QuestionFigure, Side
+from diptych.analysis.information.audit import (
+    Audit,
+    AuditProtocol,
+    GroupFigure,
+    Held,
+    Probing,
+    QuestionFigure,
+    Side,
+)
 from diptych.analysis.information.tables import (
     MOST_BARS,
     gap_charts,

@@ -130,7 +130,7 @@ def check_counting(objective: Objective, epsilon: float, unit: str, compat: str)
     return fixed_temperature(objective)
 
 
-def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
+def counts_of(weights: Weights, epsilon: float) -> Counts:
     """Return C^q, C^B, C^0, W^- and W^+ of weights that are in their unit already."""
     size = weights.values.abs()
     counted = (size > epsilon) & ~weights.positives
@@ -159,26 +159,6 @@ def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
         within_per_query=within_per_query,
         effective=float(effective.mean()) if len(effective) else None,
     )
-
-
-def count(
-    objective: Objective,
-    scores: Tensor,
-    positives: Tensor,
-    epsilon: float = 0.01,
-    *,
-    unit: Unit = "temperature",
-    within: Within | None = None,
-    compat: CocosCompat = "none",
-) -> dict[Direction, Counts]:
-    """Return COCOS of one batch, per direction; ``scores`` and ``positives`` are (n_images, n_texts)."""
-    factor = check_counting(objective, epsilon, unit, compat)
-    if compat != "none":
-        return paper_counts_of(objective, scores, positives, epsilon, unit, compat)
-    return {
-        direction: counts_of(weights.scaled(factor), epsilon)
-        for direction, weights in gradient_weights(objective, scores, positives, within).items()
-    }
 
 
 def cocos_over(

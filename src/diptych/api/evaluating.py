@@ -30,7 +30,7 @@ from diptych.metrics.measuring import DEFAULT_MEASURES, Names
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
-    from diptych.analysis.information import Audit
+    from diptych.analysis.information.audit import Audit
     from diptych.evaluation.comparison import Comparison
     from diptych.evaluation.stress.result import StressResult
     from diptych.studies.compare import Comparison as StudyComparison

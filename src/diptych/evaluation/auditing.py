@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from diptych.analysis.information import MOST_ROWS, Audit, Encoded, ProbeName, audit
-from diptych.analysis.information.questions import has_facts
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.information.audit import Audit, Encoded, audit
+from diptych.analysis.information.questions import MOST_ROWS, ProbeName, has_facts
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.draws import draw_uniform
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name

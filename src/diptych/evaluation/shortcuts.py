@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.table import Table, Tabular

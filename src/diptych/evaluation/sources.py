@@ -12,7 +12,7 @@ from typing import Any
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.analysis.perturbations.declaration import options_by_name
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import check_replaceable, safe_name, write_json
 from diptych.core.options import parse_values

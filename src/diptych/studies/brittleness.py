@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from diptych.analysis.granularity import check_language, choose_features, granularity
+from diptych.analysis.granularity.features import choose_features
+from diptych.analysis.granularity.measure import check_language, granularity
 from diptych.analysis.perturbations import PERTURBATIONS, choose_perturbations
 from diptych.analysis.perturbations.perturb import PUBLISHED_SEED
 from diptych.core.errors import UsageError

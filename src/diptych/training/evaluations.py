@@ -10,8 +10,8 @@ from torch import Tensor
 
 from diptych.analysis.cocos import check_counting, cocos_over
 from diptych.analysis.cocos_report import CocosOptions, CocosReport
-from diptych.analysis.information import Audit
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.information.audit import Audit
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import parse_values

@@ -4,17 +4,3 @@ A *number* is a row in the whole collection, all splits together; a *code* is si
 (pasted by ``encoders.preprocessing``, after crop, flip and erasure) and behind a caption as words, which a
 vocabulary that is built with ``always=DIGIT_WORDS`` has at 4 … 13.
 """
-
-from diptych.analysis.shortcuts.codes import DIGIT_WORDS, ShortcutOptions, check_fit, with_ending
-from diptych.analysis.shortcuts.digits import load_digits
-from diptych.analysis.shortcuts.shortcuts import BatchShortcuts, Shortcuts
-
-__all__ = [
-    "DIGIT_WORDS",
-    "BatchShortcuts",
-    "ShortcutOptions",
-    "Shortcuts",
-    "check_fit",
-    "load_digits",
-    "with_ending",
-]

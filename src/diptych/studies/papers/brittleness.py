@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, product
 
-from diptych.analysis.granularity import Granularity, choose_features, compare_granularity
-from diptych.analysis.granularity.result import comparison_table
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.features import choose_features
+from diptych.analysis.granularity.result import Granularity, comparison_table
 from diptych.core.table import Cell, Table
 from diptych.evaluation.stress.queries import RSUM
 from diptych.evaluation.stress.result import StressResult, StressRow
