@@ -73,7 +73,7 @@ def test_only_what_is_on_both_sides_is_evaluated_with(world: World) -> None:
 
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
     plain, shortcuts = world.encode(world.scenes.split("test"), "plain"), world.shortcuts(setup="unique")
-    found = world.both(shortcuts, encoded=plain)
+    found = world.both(shortcuts)
     assert found.without.values() == evaluate_encoded(plain, None, MEASURES, samples=0).values()
     assert found.with_shortcuts is not None
     kept = {folder.name: Result.open(folder) for folder in (world.folder / "evaluation").iterdir()}

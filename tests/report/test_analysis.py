@@ -237,7 +237,7 @@ def protocol_found() -> Exploration:
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
     text = protocol_page(replace(protocol_found, of=["test: 120 images"]), "a run").html()
     assert "<1>" not in text
-    for words in (*protocol_found.sentences(), "table <1>", "a run", "test: 120 images"):
+    for words in (*str(protocol_found).splitlines(), "table <1>", "a run", "test: 120 images"):
         assert words in Parsed(text).text
     table = variants_table(protocol_found, 6)
     name, printed = next(iter(protocol_found.target.cells.items()))

@@ -19,7 +19,6 @@ from diptych.core.files import safe_name
 from diptych.core.table import Table, Tabular
 from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.evaluation.result import BOTH, Result
@@ -63,7 +62,6 @@ def evaluate_both(
     *,
     shortcuts: Shortcuts | None,
     name: str | None = None,
-    encoded: EncodedCollection | None = None,
     without: Result | None = None,
     about: dict[str, Any] | None = None,
     **options: Any,
@@ -75,8 +73,7 @@ def evaluate_both(
             raise UsageError(text, "evaluate each condition separately with evaluate_encoded")
     part, name = collection.split(split), name or safe_name(f"{collection.name}-{split}")
     if without is None:
-        if encoded is None:
-            encoded = encode_collection(encoder, part, embeddings / name, split)
+        encoded = encode_collection(encoder, part, embeddings / name, split)
         without = evaluate_encoded(encoded, evaluations / name, measures, about=about, **options)
     if shortcuts is None:
         return BothConditions(without)

@@ -125,12 +125,12 @@ def stress(
         try:
             Clean.open(folder / CLEAN, of=key)
         except StorageError:  # missing, corrupt or of other content
-            conditions.stored_clean().save(folder / CLEAN, of=key)
+            conditions.clean.save(folder / CLEAN, of=key)
         with suppress(StorageError):
             finished = StressResult.open(folder, of=key)
             object.__setattr__(finished, "opened", True)
             return finished
-        clean = conditions.clean
+        clean = conditions.clean.values
         result = StressResult(
             key=key,
             model=str(encoded.about["encoder"].get("name", encoder.family)),

@@ -22,7 +22,7 @@ from diptych.analysis.perturbations import Perturbation
 from diptych.data.collection import Collection
 from diptych.data.language import words_of
 from diptych.evaluation.drops import Paired, drops
-from diptych.evaluation.stress.conditions import Condition, direction_of
+from diptych.evaluation.stress.conditions import Condition
 from diptych.evaluation.stress.queries import RANK, RSUM, Queries
 from diptych.evaluation.stress.result import Agreement, ChangedDrop, Example, LengthBin, Preference, StressRow
 from diptych.metrics import Direction
@@ -49,7 +49,7 @@ def jaccard(
 
 
 Made = Sequence[tuple[Perturbation, Sequence[Condition]]]  # perturbations with a condition per seed
-Clean = Mapping[Direction, Mapping[str, np.ndarray]]  # values of clean queries by measure
+Clean = Mapping[str, Mapping[str, np.ndarray]]  # values of clean queries by measure
 
 
 def _changed_drops(
@@ -80,7 +80,7 @@ def _preferences(
 ) -> dict[str, Preference]:
     pairs, ties = [], {}
     for one, conditions in made:
-        if direction_of(one) != "t2i" or one.keeps_meaning:
+        if one.direction != "t2i" or one.keeps_meaning:
             continue
         each = np.stack([condition.preference for condition in conditions])
         changed = ~np.isnan(each)
@@ -105,7 +105,7 @@ def _preferences(
     }
 
 
-_DECLARED = ("name", "description", "group", "source", "keeps_meaning")
+_DECLARED = ("name", "description", "group", "source", "keeps_meaning", "direction")
 _EXAMPLES = 5
 _BINS = 4
 
@@ -121,8 +121,7 @@ def rows_of(
     """Return one row per perturbation, p-values corrected over all rows and measures."""
     pairs = []
     for (one, conditions), measure in product(made, measures):
-        direction = direction_of(one)
-        given, cluster = clean[direction][measure], sides[direction].cluster
+        given, cluster = clean[one.direction][measure], sides[one.direction].cluster
         after = np.stack([condition.values[measure] for condition in conditions])
         pairs.append(Paired(one.name, measure, given, after, cluster))
     found = {(drop.condition, drop.measure): drop for drop in drops(pairs, **how)}
@@ -130,13 +129,12 @@ def rows_of(
     words = np.array([len(words_of(caption)) for caption in collection.captions], dtype=np.int64)
     rows = []
     for perturbation, conditions in made:
-        direction, name = direction_of(perturbation), perturbation.name
+        direction, name = perturbation.direction, perturbation.name
         side, before = sides[direction], clean[direction]
         groups = _groups(conditions, before)
         rows.append(
             StressRow(
                 **{field: getattr(perturbation, field) for field in _DECLARED},
-                direction=direction,
                 options=dict(conditions[0].options),
                 queries=len(side),
                 changed=[int(one.changed.sum()) for one in conditions],
@@ -158,7 +156,7 @@ def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
     """Return how far perturbations change the same queries, per direction with two of them or more."""
     found = {}
     for direction in clean:
-        some = [(one.name, conditions) for one, conditions in made if direction_of(one) == direction]
+        some = [(one.name, conditions) for one, conditions in made if one.direction == direction]
         if len(some) < 2:
             continue
         groups = np.stack([_groups(conditions, clean[direction]) for _, conditions in some], axis=1)
@@ -168,7 +166,7 @@ def agreements(made: Made, clean: Clean) -> dict[str, Agreement]:
             | {group: _mean([one[group][place] for one in each]) for group in CHANGE_GROUPS}
             for place, (first, second) in enumerate(combinations([name for name, _ in some], 2))
         ]
-        found[str(direction)] = Agreement(
+        found[direction] = Agreement(
             **{group: _mean([_mean(one[group]) for one in each]) for group in CHANGE_GROUPS},
             pairs=tuple(pairs),
             left_out={group: sum(one[group].count(None) for one in each) for group in CHANGE_GROUPS},
