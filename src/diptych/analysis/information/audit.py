@@ -55,7 +55,6 @@ class Held:
 
     @property
     def percent(self) -> float:
-        """Between 0 and 100."""
         return _percent(self.raw)
 
     @property
@@ -98,8 +97,6 @@ class GroupFigure:
 
 @dataclass(frozen=True)
 class Probing:
-    """Figures of one probe on one question."""
-
     held: Held
     accuracy: float  # on test rows
     control_accuracy: float  # on test rows of the control task

@@ -38,8 +38,6 @@ UNSTATED = "unstated "  # begins the name of a question about a fact that the ca
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers of the rows of one split."""
-
     keys: tuple[str, ...]  # the questions' names
     values: np.ndarray  # (n, q) objects: the answer as text, None where the row has no label
     groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
