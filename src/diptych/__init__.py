@@ -17,7 +17,7 @@ from diptych.core.extras import lazy_names
 _MOVED = {
     "Embeddings": "diptych.encoders.embeddings",
     "Index": "diptych.index",
-    "audit_encoder": "diptych.evaluation.auditing",
+    "audit_encoder": "diptych.evaluation.shortcuts",
     "audit_run": "diptych.training.evaluations",
     "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
     "fit": "diptych.training.fit",

@@ -17,9 +17,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
-from diptych.evaluation.auditing import audit_encoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.evaluation.shortcuts import BothConditions, evaluate_both
+from diptych.evaluation.shortcuts import BothConditions, audit_encoder, evaluate_both
 from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.run import Run
 
@@ -102,7 +101,7 @@ def test_an_audit_gets_both_conditions_of_at_most_so_many_images(
     """What is probed; the probes themselves are tested on rows in which the answers are planted."""
     seen: dict[str, Any] = {}
     monkeypatch.setattr(
-        "diptych.evaluation.auditing.audit", lambda *given, **how: seen.update(how, given=given)
+        "diptych.evaluation.shortcuts.audit", lambda *given, **how: seen.update(how, given=given)
     )
     shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), world.scenes, "train", 0)
     audit_encoder(world.encoder, world.scenes, world.folder, shortcuts=shortcuts, most=30, seed=1, samples=20)

@@ -20,10 +20,9 @@ from diptych.data import Collection
 from diptych.data.images import FolderSource
 from diptych.evaluation.printed.digits import read_digits
 from diptych.evaluation.printed.target import Target
-from diptych.evaluation.variants.arrays import explore_rows, explore_scores
 from diptych.evaluation.variants.axes import AXES, KEPT, Settings
 from diptych.evaluation.variants.exploration import Change, Variant, explain
-from diptych.evaluation.variants.explore import explore, luck
+from diptych.evaluation.variants.explore import explore, explore_rows, explore_scores, luck
 from diptych.evaluation.variants.recompute import NotPossible, Recompute, Scored
 from diptych.metrics import UNSCORED, Candidates, GroundTruth, Reranked, similarity
 

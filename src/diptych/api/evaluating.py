@@ -234,13 +234,13 @@ def audit(
     Args:
         encoder: a run, whose own data and shortcuts are audited, or an encoder.
         data: with the splits ``train``, ``val`` and ``test``; a run's own when not given.
-        options: as of :func:`diptych.evaluation.auditing.audit_encoder`, e.g. ``probes=("linear",)``.
+        options: as of :func:`diptych.evaluation.shortcuts.audit_encoder`, e.g. ``probes=("linear",)``.
 
     >>> found = dp.audit("runs/x", probes=("linear",), samples=0)
     >>> 0 <= found.held("without", "image", "shared", "linear").percent <= 100
     True
     """
-    from diptych.evaluation.auditing import audit_encoder
+    from diptych.evaluation.shortcuts import audit_encoder
     from diptych.training.evaluations import audit_run
     from diptych.training.run import Run
 

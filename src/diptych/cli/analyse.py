@@ -191,7 +191,7 @@ def protocol(options: ProtocolOptions) -> None:
     """
     from diptych.core.files import write_json
     from diptych.evaluation.printed.target import as_target
-    from diptych.evaluation.variants.files import explore_named
+    from diptych.evaluation.sources import explore_named
     from diptych.report.analysis import protocol_page
 
     source, out = options.source, options.out

@@ -5,7 +5,7 @@ from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import RerankedScores
 from diptych.evaluation.result import Result, partition
 from diptych.evaluation.significance import compare
-from diptych.evaluation.variants.arrays import explore_rows, explore_scores
+from diptych.evaluation.variants.explore import explore_rows, explore_scores
 
 __all__ = [
     "Comparison",

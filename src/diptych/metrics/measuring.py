@@ -198,8 +198,8 @@ def _member(given: str | AnyMeasure) -> AnyMeasure:
     """Return a measure by its name, or itself; a family without its cut-off is refused."""
     if isinstance(given, str):
         return measure(given)
-    known = measure(given.name)  # numbers are read again by their names
-    return known if given.name.endswith(FAMILY) else given
+    measure(given.name)  # numbers are read again by their names
+    return given
 
 
 def resolve(names: Names) -> tuple[list[Measure | GainMeasure], list[Sum]]:

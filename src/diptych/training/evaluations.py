@@ -21,8 +21,8 @@ from diptych.data.scenes import scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection, read_data
 from diptych.encoders.family import resolve
-from diptych.evaluation.auditing import USUAL, audit_encoder
 from diptych.evaluation.options import AuditOptions
+from diptych.evaluation.shortcuts import USUAL, audit_encoder
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.objectives.declaration import as_objective
 from diptych.objectives.similarity import similarity_of
