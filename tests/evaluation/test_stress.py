@@ -24,9 +24,8 @@ from diptych.data.language import Language
 from diptych.evaluation import evaluate
 from diptych.evaluation.stress.comparison import compare_stress
 from diptych.evaluation.stress.conditions import Clean, open_condition
-from diptych.evaluation.stress.result import StressResult
+from diptych.evaluation.stress.result import CHANGE_GROUPS, StressResult, jaccard
 from diptych.evaluation.stress.stress import obstacle, stress
-from diptych.evaluation.stress.summary import CHANGE_GROUPS, jaccard
 from diptych.evaluation.stress.tables import comparison_summary, comparison_tables
 from diptych.metrics import GroundTruth
 

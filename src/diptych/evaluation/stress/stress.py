@@ -32,8 +32,7 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
 from diptych.evaluation.stress.conditions import Clean, Conditions
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
-from diptych.evaluation.stress.result import CLEAN, StressResult
-from diptych.evaluation.stress.summary import agreements, rows_of
+from diptych.evaluation.stress.result import CLEAN, StressResult, agreements, rows_of
 from diptych.metrics import measure
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
