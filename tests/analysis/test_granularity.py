@@ -238,8 +238,6 @@ def test_which_images_are_paired_and_what_cannot_be_compared():
         (MismatchError, "other definitions", measured(FINE, IMAGES, "fine", compat="published"), {}),
         (MismatchError, "other languages", replace(whole, about={**whole.about, "language": "another"}), {}),
         (UnknownNameError, "pairing", coarse, {"pairing": "captions"}),
-        (UnknownNameError, "correction", coarse, {"correction": "sidak"}),
-        (UsageError, "flips are 0", coarse, {"flips": 0}),
     ):
         refused(error, message, compare_granularity, coarse, second, **options)
 

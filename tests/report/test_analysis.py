@@ -47,7 +47,7 @@ from diptych.analysis.information.tables import (
 from diptych.core.errors import UsageError
 from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
-from diptych.evaluation.printed.target import Target
+from diptych.evaluation.printed.target import as_target
 from diptych.evaluation.variants.exploration import Exploration, axes_tables, variants_table
 from diptych.evaluation.variants.explore import explore
 from diptych.evaluation.variants.recompute import Scored
@@ -231,7 +231,7 @@ def protocol_found() -> Exploration:
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     label = "table <1>"
     sources = {"test": Scored(model.contrastive, truth, matching=model.matching)}
-    return explore(sources, Target.of(printed, 2, label), threads=1, changes=1)
+    return explore(sources, as_target(printed, 2, label), threads=1, changes=1)
 
 
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
@@ -250,10 +250,10 @@ def test_an_explained_protocol(protocol_found: Exploration) -> None:
     summary = protocol_page(warned).summary
     assert summary.startswith("OTHER DATA. Under the default protocol")
     # Without embeddings only the digits.
-    target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
+    target = as_target({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
     page = protocol_page(Exploration(target))
     assert page.title == "What the digits of these numbers say"
     assert "ranking 2 to 5 candidates" in page.html()
     assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
-    nothing = protocol_page(Exploration(Target.of({"rsum": 400.0}, 1)))
+    nothing = protocol_page(Exploration(as_target({"rsum": 400.0}, 1)))
     assert "Nothing that other digits" in nothing.html()

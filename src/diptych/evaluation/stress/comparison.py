@@ -206,18 +206,12 @@ def compare_stress(
 
 def _check_comparable(first: _Run, run: _Run) -> None:
     """Refuse runs that did not evaluate the same queries over the same gallery; encoders may differ."""
-    metadata = []
-    for one in (first, run):
-        metadata.append(
-            {
-                **{name: value for name, value in one.result.protocol.items() if name not in _OWN},
-                **{f"{way} queries": mark for way, mark in one.clean.queries.items()},
-                **{
-                    f"images of {way} queries": fingerprint(of.tolist())
-                    for way, of in one.clean.cluster.items()
-                },
-            }
-        )
+    metadata = [
+        {name: value for name, value in one.result.protocol.items() if name not in _OWN}
+        | {f"{way} queries": mark for way, mark in one.clean.queries.items()}
+        | {f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()}
+        for one in (first, run)
+    ]
     check_alike((first.name, run.name), metadata, "stress both on the same data with the same options")
 
 

@@ -229,9 +229,8 @@ class StressJob(Artifact, kind="conditions", recreate=RECREATE):
     """Marks a folder of conditions; each says itself what it was made of."""
 
 
-Rows = tuple[
-    np.ndarray, np.ndarray | None
-]  # of changed queries, and by a relevance model that reads them too
+# of changed queries, and by a relevance model that reads them too
+Rows = tuple[np.ndarray, np.ndarray | None]
 
 
 def _measured(

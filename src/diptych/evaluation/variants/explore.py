@@ -237,7 +237,7 @@ def explore_scores(
         ground_truth: a :class:`GroundTruth`; or (n_texts,) the image row of each text; or (n_images, n_texts)
             booleans; or a mapping from image rows to text rows; or how many texts each image has, where they
             stand next to each other; None where that number follows from the shape.
-        target: what was printed, shares in per cent; see :func:`diptych.evaluation.printed.as_target`.
+        target: what was printed, shares in per cent; see :func:`diptych.evaluation.printed.target.as_target`.
         matching: scores of a second stage that reads image and text together: a matrix of the same shape;
             or one of each direction, ``{"i2t": (n_images, n_texts), "t2i": (n_texts, n_images)}``, in which
             -100 marks what was not scored; or :class:`Reranked`. None where there is one stage.
