@@ -363,10 +363,9 @@ def explore_named(
         if key in sets:
             raise UsageError(f"--also: two sets of embeddings are called {key!r}", "give each its own label")
         sets[key] = opened(place, DataSpec(), None, None)
-    first, sources = embedded[0], dict[str, Scored]()
+    first, label, sources = embedded[0], next(iter(sets)), dict[str, Scored]()
     for key, (encoded, _, folder) in sets.items():
         sources[key] = _scored(key, encoded, folder, lines, None if sources else options.reranked)
-        label = next(iter(sets))
         if encoded.similarity != first.similarity:
             text = f"{label} is compared by {first.similarity}, {key} by {encoded.similarity}"
             raise MismatchError(text, "give embeddings of the same model")

@@ -87,8 +87,8 @@ class Example:
 
 
 @dataclass(frozen=True)
-class StressRow:
-    """One perturbation, as it declares itself, and what it costs."""
+class Declared:
+    """One perturbation, as it declares itself."""
 
     name: str
     description: str
@@ -97,6 +97,12 @@ class StressRow:
     keeps_meaning: bool
     direction: str  # ``"t2i"``: captions are perturbed and ask for images; ``"i2t"``: the other way round
     options: Mapping[str, Any]  # what it was run with
+
+
+@dataclass(frozen=True)
+class StressRow(Declared):
+    """One perturbation and what it costs."""
+
     queries: int  # how many ask
     changed: Sequence[int]  # per seed, how many of them it changed
     same: Sequence[int]  # per seed, how many of those the encoder gives the very row of the clean query
