@@ -162,9 +162,8 @@ class Sum:
 
 
 AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
-Names: TypeAlias = (
-    str | AnyMeasure | Iterable[str | AnyMeasure]
-)  # one measure or several, by name or as objects
+# one measure or several, by name or as objects
+Names: TypeAlias = str | AnyMeasure | Iterable[str | AnyMeasure]
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
 # measures as other libraries spell them
