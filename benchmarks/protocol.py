@@ -56,7 +56,7 @@ def _recalls(contrastive: np.ndarray, matching: np.ndarray, home: np.ndarray, k:
 
 
 def _child() -> None:
-    from diptych.evaluation.variants import explore_scores
+    from diptych.evaluation.variants.explore import explore_scores
 
     cases = []
     for seed in SEEDS:

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.sparse_vectors import SparseSet
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.sparse import SparseFolder
+from diptych.sparse.sparsified import SparseFolder
 from diptych.studies.searched import with_copies
 
 __all__ = ["given_set"]

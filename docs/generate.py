@@ -34,8 +34,11 @@ NAMES = {
     "Encoder families": ("diptych.encoders.family:FAMILIES", "`dp.load(…)`"),
     "Index engines": ("diptych.index:ENGINES", "`--engine`, `dp.build_index(…, engine=…)`"),
     "Perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "`--perturb`, `dp.stress(…)`"),
-    "Features of granularity": ("diptych.analysis.granularity:FEATURES", "`diptych analyse granularity`"),
-    "Axes of protocols": ("diptych.evaluation.variants:AXES", "what `diptych analyse protocol` varies"),
+    "Features of granularity": (
+        "diptych.analysis.granularity.features:FEATURES",
+        "`diptych analyse granularity`",
+    ),
+    "Axes of protocols": ("diptych.evaluation.variants.axes:AXES", "what `diptych analyse protocol` varies"),
     "Extended positives": ("diptych.data.extended_positives:EXTENDED_POSITIVES", "`--positives NAME:PATH`"),
     "Human judgements": ("diptych.data.judgements:JUDGEMENTS", "`--judgements NAME:PATH`"),
     "Studies": ("diptych.studies:STUDIES", "`diptych study run`, `dp.run_study(…)`"),

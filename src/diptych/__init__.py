@@ -17,7 +17,7 @@ from diptych.core.extras import lazy_names
 _MOVED = {
     "Embeddings": "diptych.encoders.embeddings",
     "Index": "diptych.index",
-    "audit_encoder": "diptych.evaluation.auditing",
+    "audit_encoder": "diptych.evaluation.shortcuts",
     "audit_run": "diptych.training.evaluations",
     "evaluate_encoder": "diptych.evaluation.evaluate_encoder",
     "fit": "diptych.training.fit",
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from diptych import losses as losses
     from diptych import measures as measures
     from diptych import perturbations as perturbations
-    from diptych.analysis import gradient_weights as gradient_weights
+    from diptych.analysis.cocos import gradient_weights as gradient_weights
     from diptych.analysis.perturbations import PERTURBATIONS as PERTURBATIONS
     from diptych.analysis.perturbations import perturb_caption as perturb_caption
     from diptych.analysis.perturbations import perturb_captions as perturb_captions
-    from diptych.analysis.shortcuts import ShortcutOptions as ShortcutOptions
-    from diptych.analysis.shortcuts import Shortcuts as Shortcuts
+    from diptych.analysis.shortcuts.codes import ShortcutOptions as ShortcutOptions
+    from diptych.analysis.shortcuts.shortcuts import Shortcuts as Shortcuts
     from diptych.api import as_mteb as as_mteb
     from diptych.api import audit as audit
     from diptych.api import build_index as build_index

@@ -9,8 +9,7 @@ import torch
 from refusals import refused
 from sklearn.linear_model import LogisticRegression
 
-from diptych.analysis.information import Encoded, audit, gap_of
-from diptych.analysis.information.audit import held_of
+from diptych.analysis.information.audit import Encoded, audit, gap_of, held_of
 from diptych.analysis.information.probing import (
     PENALTIES,
     Regressions,
@@ -270,7 +269,7 @@ def test_the_path_takes_the_best_penalty_of_each_question():
     assert set(chosen.tolist()) <= {torch.tensor(penalty).item() for penalty in PENALTIES}
 
 
-def test_words_by_hand():
+def test_words_by_hand(monkeypatch):
     found = image_words(told(None, [], captions=CAPTIONS), ["dog"])
     assert found.keys == ("dog (all captions)", "dog (several captions)", "dog (one caption)")
     assert found.values.T.tolist() == [
@@ -291,7 +290,9 @@ def test_words_by_hand():
         captions.append([f"the everywhere {dog}{ball}", "rare" if image < LEAST_IMAGES - 1 else "with dogs"])
     part = told(None, [], captions=captions)
     # "dogs" and "everywhere" are in too many images, "rare" in too few, "the" and "with" say nothing
-    assert (content_words(part), content_words(part, most=1)) == (("ball", "dog"), ("ball",))
+    assert content_words(part, "") == ("ball", "dog")
+    monkeypatch.setattr("diptych.analysis.information.questions.MOST_WORDS", 1)
+    assert content_words(part, "") == ("ball",)
     assert {"the", "with"} <= FUNCTION_WORDS
 
 

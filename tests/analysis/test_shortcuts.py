@@ -15,16 +15,19 @@ from PIL import Image
 from pydantic import ValidationError
 from refusals import refused
 
-from diptych.analysis.shortcuts import (
+from diptych.analysis.shortcuts.codes import (
     DIGIT_WORDS,
+    N_CODES,
+    DigitOverlay,
     ShortcutOptions,
-    Shortcuts,
     check_fit,
-    load_digits,
+    code_text,
+    digits_of,
+    ending_of,
     with_ending,
 )
-from diptych.analysis.shortcuts.codes import N_CODES, DigitOverlay, code_text, digits_of, ending_of
-from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, DigitImages, read_digit_file
+from diptych.analysis.shortcuts.digits import DRAWN_OF_EACH, DigitImages, load_digits, read_digit_file
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import (
     DataError,
     ImageError,

@@ -131,7 +131,7 @@ def stressed(tmp_path_factory):
     from stressed import LAST_WORD, REVERSED, Reader, painted
 
     from diptych.analysis.perturbations import choose_perturbations
-    from diptych.evaluation.stress import stress
+    from diptych.evaluation.stress.stress import stress
 
     folder = tmp_path_factory.mktemp("stressed")
     some = {"samples": 20, "flips": 99, "split": "test", "seeds": (0, 1)}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from two_stage import TwoStage, published_recalls, rounded
 
-from diptych.analysis import CocosReport
-from diptych.analysis.granularity import Granularity, compare_granularity
-from diptych.analysis.granularity.result import GranularityComparison
-from diptych.analysis.information import Audit
+from diptych.analysis.cocos_report import CocosReport
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.result import Granularity, GranularityComparison
+from diptych.analysis.information.audit import Audit
 from diptych.core.artifact import encode
 from diptych.core.files import write_json
 from diptych.data.readers import read_collection

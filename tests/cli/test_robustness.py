@@ -7,7 +7,7 @@ import json
 
 from diptych.analysis.perturbations import PERTURBATIONS, TextPerturbation, perturb_captions
 from diptych.data.readers import read_collection
-from diptych.evaluation.stress import StressResult
+from diptych.evaluation.stress.result import StressResult
 
 
 def test_a_dataset_s_captions(diptych, scenes_folder, tmp_path):

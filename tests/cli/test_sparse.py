@@ -22,7 +22,7 @@ from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.evaluation import Result, evaluate
 from diptych.index import open_index
 from diptych.metrics import GroundTruth
-from diptych.sparse import SparseEncoder, SparseFolder, SparsifiedCollection
+from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection
 
 FEW = "--samples 0 --measure R@1 --measure rsum"
 

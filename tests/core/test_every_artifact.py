@@ -51,8 +51,8 @@ from diptych.core.errors import StorageError, UsageError
 from diptych.data.language.tagged import Tags
 from diptych.data.stored import Columns
 from diptych.evaluation import Result, evaluate
-from diptych.evaluation.stress import StressResult
 from diptych.evaluation.stress.conditions import Clean, Condition, StressJob
+from diptych.evaluation.stress.result import StressResult
 from diptych.metrics import Candidates, GroundTruth, Reranked
 
 ROOMS = ("diptych.commerce", "diptych.data", "diptych.evaluation", "diptych.metrics")

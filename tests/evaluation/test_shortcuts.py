@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.analysis.shortcuts.codes import ShortcutOptions
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import UsageError
 from diptych.data import read_collection
 from diptych.data.collection import Collection
@@ -16,9 +17,8 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation import Result
-from diptych.evaluation.auditing import audit_encoder
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.evaluation.shortcuts import BothConditions, evaluate_both
+from diptych.evaluation.shortcuts import BothConditions, audit_encoder, evaluate_both
 from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.run import Run
 
@@ -72,7 +72,7 @@ def test_only_what_is_on_both_sides_is_evaluated_with(world: World) -> None:
 
 def test_both_conditions_are_of_the_same_split_and_kept_apart(world: World) -> None:
     plain, shortcuts = world.encode(world.scenes.split("test"), "plain"), world.shortcuts(setup="unique")
-    found = world.both(shortcuts, encoded=plain)
+    found = world.both(shortcuts)
     assert found.without.values() == evaluate_encoded(plain, None, MEASURES, samples=0).values()
     assert found.with_shortcuts is not None
     kept = {folder.name: Result.open(folder) for folder in (world.folder / "evaluation").iterdir()}
@@ -101,7 +101,7 @@ def test_an_audit_gets_both_conditions_of_at_most_so_many_images(
     """What is probed; the probes themselves are tested on rows in which the answers are planted."""
     seen: dict[str, Any] = {}
     monkeypatch.setattr(
-        "diptych.evaluation.auditing.audit", lambda *given, **how: seen.update(how, given=given)
+        "diptych.evaluation.shortcuts.audit", lambda *given, **how: seen.update(how, given=given)
     )
     shortcuts = Shortcuts.of(ShortcutOptions(digits="drawn", digit_size=5), world.scenes, "train", 0)
     audit_encoder(world.encoder, world.scenes, world.folder, shortcuts=shortcuts, most=30, seed=1, samples=20)

@@ -23,7 +23,7 @@ from diptych.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from diptych.evaluation import Result, compare, evaluate, spread_over_seeds
+from diptych.evaluation import Result, compare, evaluate
 from diptych.evaluation.drops import Paired, drop_differences, drops
 from diptych.metrics import GroundTruth
 from diptych.metrics.bootstrap import Bootstrap, drawn_clusters
@@ -135,9 +135,7 @@ def test_seeds_are_averaged_and_their_spread_is_said(runs: dict[str, Result]) ->
     gap = found.difference("worse", "medr", "i2t").difference
     assert gap == pytest.approx(worse.value("medr", "i2t") - np.mean(medians))
     assert "say nothing of other seeds" in found.line()
-    by_name = spread_over_seeds(many)
-    assert by_name["t2i R@1"] == spread
-    assert by_name["rsum"].mean == pytest.approx(np.mean([one.value("rsum") for one in many]))
+    assert found.values["both", "rsum"]["plain"].mean == pytest.approx(np.mean([one.rsum for one in many]))
 
 
 def test_only_evaluated_queries_are_compared() -> None:
@@ -182,7 +180,6 @@ def test_bad_input(runs: dict[str, Result]) -> None:
         ({"flips": 0}, UsageError, "flips are 0"),
     ):
         refused(kind, message, compare, runs, **options)
-    refused(UsageError, "no results", spread_over_seeds, [])
     refused(UnknownNameError, "unknown correction 'sidak'", drops, [], correction="sidak")
     refused(UsageError, "samples are -1", drops, [], samples=-1)
     nothing = paired([NAN] * 2, [0] * 2, cluster=[0, 1])

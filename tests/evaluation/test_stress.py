@@ -22,9 +22,10 @@ from diptych.core.errors import Interrupted, MismatchError, StorageError, Unknow
 from diptych.core.locking import exclusive_folder
 from diptych.data.language import Language
 from diptych.evaluation import evaluate
-from diptych.evaluation.stress import StressResult, compare_stress, obstacle, open_condition, stress
-from diptych.evaluation.stress.conditions import Clean
-from diptych.evaluation.stress.summary import CHANGE_GROUPS, jaccard
+from diptych.evaluation.stress.comparison import compare_stress
+from diptych.evaluation.stress.conditions import Clean, open_condition
+from diptych.evaluation.stress.result import CHANGE_GROUPS, StressResult, jaccard
+from diptych.evaluation.stress.stress import obstacle, stress
 from diptych.evaluation.stress.tables import comparison_summary, comparison_tables
 from diptych.metrics import GroundTruth
 

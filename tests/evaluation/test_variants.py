@@ -18,22 +18,12 @@ from two_stage import TwoStage, cut_off, folded_recalls, published_recalls, roun
 from diptych.core.errors import DataError, NumericalError, UnknownNameError, UsageError
 from diptych.data import Collection
 from diptych.data.images import FolderSource
-from diptych.evaluation.printed import Target, read_digits
-from diptych.evaluation.variants import (
-    AXES,
-    Change,
-    NotPossible,
-    Recompute,
-    Scored,
-    Settings,
-    Variant,
-    explain,
-    explore,
-    explore_rows,
-    explore_scores,
-)
-from diptych.evaluation.variants.axes import KEPT
-from diptych.evaluation.variants.explore import luck
+from diptych.evaluation.printed.digits import read_digits
+from diptych.evaluation.printed.target import as_target
+from diptych.evaluation.variants.axes import AXES, KEPT, Settings
+from diptych.evaluation.variants.exploration import Change, Variant, explain
+from diptych.evaluation.variants.explore import explore, explore_rows, explore_scores, luck
+from diptych.evaluation.variants.recompute import NotPossible, Recompute, Scored
 from diptych.metrics import UNSCORED, Candidates, GroundTruth, Reranked, similarity
 
 N, K = 250, 5
@@ -86,14 +76,14 @@ def test_it_finds_what_was_done(model, sources):
         ("rows", folds, "galleries = folds(5)", "none", "no proof of it"),
         ("rows", rotated, "columns = i2t rotated to R@5, R@10, R@1", "none", "It prints every cell alike"),
     ):
-        found = explore({"test": sources[source]}, Target.of(done(model), 2), threads=1)
+        found = explore({"test": sources[source]}, as_target(done(model), 2), threads=1)
         best = found.explanations[0]
         assert best == found.exact_explanations[0]
         assert (best.line(), found.default["k_test"]) == (explanation, depth)
         assert text in "\n".join(explain(found))
         if done is first_of_two:
             assert not any(len(one.changes) == 1 for one in found.explanations)
-    target, by_threads = Target.of(of_two(model), 2), []
+    target, by_threads = as_target(of_two(model), 2), []
     for threads in (1, 2):
         by_threads.append(explore({"test": sources["head"]}, target, threads=threads, changes=1).to_dict())
     one, other = (json.loads(json.dumps(found)) for found in by_threads)
@@ -106,14 +96,14 @@ def test_another_split_digits_cut_off_and_what_nothing_explains(sources):
     dev = TwoStage(507, K, seed=7, contrast=0.9)
     printed = cut_off(published_recalls(dev.contrastive[:, dev.caption(0)], None, np.arange(507), 0))
     both = {"test": sources["rows"], "dev": rows(dev, 507)}
-    found = explore(both, Target.of(printed, 2), threads=1)
+    found = explore(both, as_target(printed, 2), threads=1)
     assert found.exact_explanations[0].line() == "captions = first, digits = cut off, source = dev"
     digits = read_digits(found.target, found.galleries)
     assert 507 in [size.n for size in digits.sizes["all recalls"]["truncate"].sizes]
     assert f"cannot be shares of the {N:,} queries given" in "\n".join(digits.sentences())
     # A better model from images and a worse one from texts.
     printed = dict(zip(CELLS, (99.0, 99.6, 99.9, 3.0, 9.0, 13.0), strict=True))
-    found = explore({"test": sources["rows"]}, Target.of(printed, 2), threads=1, changes=2)
+    found = explore({"test": sources["rows"]}, as_target(printed, 2), threads=1, changes=2)
     assert found.explanations == found.exact_explanations == ()
     assert "t2i R@1" in found.out_of_reach
     assert "Nothing that was tried explains it" in "\n".join(explain(found))
@@ -142,7 +132,7 @@ def test_luck_is_the_share_of_targets_between_variants_that_one_meets():
         (variants(-10, 19.6, 40), 1, 0.05, "is_near", 0),
         (variants(-10, 19.6, 40), 0, 0.05, "is_near", 1 / 3),
     ):
-        found = luck(some, Target.of({"i2t R@1": 10}, decimals), tolerance, kind)
+        found = luck(some, as_target({"i2t R@1": 10}, decimals), tolerance, kind)
         assert found == (None if share is None else pytest.approx(share))
 
 
@@ -216,14 +206,14 @@ def test_what_is_given_wrongly(small, sources):
         (NumericalError, "row 3 and text row 7 is nan", scores, truth, {"matching": nan}),
     ):
         refused(error, message, Scored, *given, **options)
-    asked, tests = Target.of(target, 1), {"test": sources["rows"]}
+    asked, tests = as_target(target, 1), {"test": sources["rows"]}
     refused(UsageError, "tolerance is 5", explore, tests, asked, tolerance=5)
     refused(UnknownNameError, "axis of protocols 'split'", explore, tests, asked, axes=["split"])
     empty = Scored(np.zeros((3, 0)), GroundTruth.from_caption_image(np.array([], dtype=int), 3))
     refused(DataError, "3 images and 0 texts", explore, {"test": empty}, asked)
 
 
-NOTHING = Target.of(dict.fromkeys(CELLS, 10.0), 1)
+NOTHING = as_target(dict.fromkeys(CELLS, 10.0), 1)
 
 
 def chosen(source, target=NOTHING, **wanted):
@@ -238,7 +228,7 @@ def chosen(source, target=NOTHING, **wanted):
 def test_map_of_both_kinds_and_random_captions(small):
     """mAP over the positives that are found, and over all five that could be; captions as embedding draws them."""
     source = rows(small, 100)
-    target = Target.of({"i2t mAP@5": 40.0}, 0)
+    target = as_target({"i2t mAP@5": 40.0}, 0)
     hits = small.home[np.argsort(-small.contrastive, axis=1)[:, :5]] == np.arange(100)[:, None]
     sums = np.sum(np.cumsum(hits, axis=1) / np.arange(1, 6) * hits, axis=1)
     recompute = Recompute({"test": source}, ("i2t mAP@5",), 16, threads=1)

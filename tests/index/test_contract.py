@@ -69,36 +69,10 @@ def test_k_larger_than_the_index_gives_all_and_says_so(build):
     assert hits.scores.shape == (3, 3)
     assert [set(ids) for ids in hits.ids] == [{"image-0", "image-1", "image-2"}] * 3
     assert "10 hits were requested; 3 of 3 queries have fewer (the fewest: 3)" in hits.note
+    nothing = index.search(np.empty((0, 3)), 5)
+    assert (len(nothing), nothing.scores.shape) == (0, (0, 0))
     index.delete(["image-1"])
     assert [set(ids) for ids in index.search(np.eye(3), 3).ids] == [{"image-0", "image-2"}] * 3
-
-
-def test_an_empty_index_can_be_filled(build, tmp_path):
-    index = build(np.empty((0, 3)))
-    assert len(index) == 0
-    assert index.search(np.eye(3), 5).ids == [[], [], []]
-    nothing = build(np.eye(3)).search(np.empty((0, 3)), 5)
-    assert (len(nothing), nothing.scores.shape) == (0, (0, 0))
-    index.save(tmp_path / "index")
-    index = open_index(tmp_path / "index")
-    assert (len(index), index.width) == (0, 3)
-    index.add(["a", "b", "c"], np.eye(3))
-    assert index.search([[0, 1, 0]], 1).ids == [["b"]]
-    index.delete(["b"])
-    assert (index.ids, index.search([[0, 0, 1]], 1).ids) == (["a", "c"], [["c"]])
-    index.delete(["a", "c"])
-    assert index.search(np.eye(3), 5).ids == [[], [], []]
-
-
-def test_ties_go_by_insertion(build):
-    rows = np.random.default_rng(0).random((1, 24)).astype(np.float32)
-    index = build(np.repeat(rows, 6, axis=0))
-    assert index.search(rows, 6).ids == [[f"image-{row}" for row in range(6)]]
-    index.add(["image-2"], rows, replace=True)  # inserted anew: now the last
-    index.delete(["image-0"])
-    if build.engine != "hnsw":  # of equal items a graph finds some
-        assert index.search(rows, 3).ids == [["image-1", "image-3", "image-4"]]
-    assert index.search(rows, 6).ids == [["image-1", "image-3", "image-4", "image-5", "image-2"]]
 
 
 def test_queries_refused(build):

@@ -61,17 +61,6 @@ def test_equals_brute_force_whatever_the_blocks(data):
     )
 
 
-def test_a_result_does_not_depend_on_its_batch():
-    rng = np.random.default_rng(1)
-    rows = RowStore(rng.standard_normal((5000, 48)).astype(np.float32))
-    queries = rng.standard_normal((40, 48)).astype(np.float32)
-    slots, scores = top_k(rows, queries, 20)
-    for query in range(0, 40, 7):
-        alone = top_k(rows, queries[query : query + 1], 20)
-        np.testing.assert_array_equal(alone[0][0], slots[query])
-        np.testing.assert_array_equal(alone[1][0], scores[query])
-
-
 def test_rows_that_differ_by_rounding_only_are_ordered_by_their_own_scores(monkeypatch):
     shrink(monkeypatch)
     rng = np.random.default_rng(2)

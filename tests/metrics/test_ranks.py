@@ -20,10 +20,6 @@ from diptych.metrics import DIRECTIONS, UNSCORED, Candidates, GroundTruth, Ranks
 from diptych.metrics import ranks as module
 from diptych.metrics.tiles import TileCounter
 
-# Three images, four texts: text 0 and 1 describe image 0, text 2 image 1, text 3 nothing; image 2 has none.
-SMALL = np.array([[0.9, 0.1, 0.5, 0.5], [0.2, 0.8, 0.3, 0.3], [0.9, 0.1, 0.3, 0.7]])
-SMALL_TRUTH = GroundTruth.from_pairs([0, 0, 1], [0, 1, 2], 3, 4)
-
 
 def counted_slowly(scores: np.ndarray, truth: GroundTruth, every: bool) -> dict[str, dict[str, list[int]]]:
     """The same counts, one comparison at a time."""
@@ -54,25 +50,6 @@ def listed(ranks: dict[str, Ranks]) -> dict[str, dict[str, list[int]]]:
 def random_truth(random: np.random.Generator, n: int, m: int) -> GroundTruth:
     pairs = random.random((n, m)) < min(1.0, 2.0 / n)
     return GroundTruth.from_pairs(*np.nonzero(pairs), n, m)
-
-
-def test_three_images_and_four_texts_by_hand() -> None:
-    found = ranks_from_scores(SMALL, SMALL_TRUTH, every=True)
-    # Image 0: text 0 (.9) is first; text 1 (.1) has the negatives .5 and .5 above it.
-    # Image 1: text 2 (.3) has .8 above; it ties with text 3, which comes later.
-    assert found["i2t"].start.tolist() == [0, 2, 3, 3]
-    assert found["i2t"].above.tolist() == [0, 2, 1]
-    assert found["i2t"].tied.tolist() == [0, 0, 1]
-    assert found["i2t"].later.tolist() == [0, 0, 1]
-    # Text 0: image 0 (.9) ties with image 2, later. Text 1: image 0 (.1) has .8 above, ties with image 2.
-    # Text 2: image 1 (.3) has .5 above, ties with image 2. Text 3: no positive.
-    assert found["t2i"].start.tolist() == [0, 1, 2, 3, 3]
-    assert found["t2i"].above.tolist() == [0, 1, 1]
-    assert found["t2i"].tied.tolist() == [1, 1, 1]
-    assert found["t2i"].positives.tolist() == [1, 1, 1, 0]
-    best = ranks_from_scores(SMALL, SMALL_TRUTH)
-    assert best["i2t"].above.tolist() == [0, 1]
-    assert not best["i2t"].complete
 
 
 @settings(max_examples=60)

@@ -211,15 +211,6 @@ def by_scipy(x: np.ndarray, y: np.ndarray) -> list[float]:
     ]
 
 
-def test_four_entries_by_hand() -> None:
-    x, y = np.array([1.0, 2, 2, 4]), np.array([10.0, 30, 20, 20])
-    # Of six pairs: three in the same order, one against it, one tied in x, one in y.
-    found = values(x, y)
-    assert found[0] == pytest.approx(2 / 5)
-    assert found[1] == pytest.approx(2 * 2 / (16 * 2 / 3))
-    assert found[2:] == pytest.approx(by_scipy(x, y)[2:])
-
-
 @settings(max_examples=80)
 @given(data=st.data())
 def test_agrees_with_scipy(data: st.DataObject) -> None:

@@ -18,7 +18,7 @@ from diptych.metrics import topk as module
 from diptych.metrics.ground_truth import Direction
 from diptych.metrics.products import check_rows, pair_scores, rounding_band
 from diptych.metrics.relevance import gains_at_places
-from diptych.metrics.sources import DirectedScores, OrderScores, RowProducts
+from diptych.metrics.sources import DirectedScores, RowProducts
 from diptych.metrics.topk import Firsts, first_places
 
 
@@ -118,23 +118,6 @@ def test_the_best_by_hand() -> None:
         assert gains_at_places(firsts, values, 2, rule) == pytest.approx(np.array(expected)), rule
 
 
-@settings(max_examples=60)
-@given(data=st.data())
-def test_top_k_agrees_with_a_full_sort_whatever_the_block(data: st.DataObject) -> None:
-    n, m, d = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 60)), data.draw(st.integers(1, 6))
-    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    noise = data.draw(st.sampled_from([0.0, 1e-7, 1.0]))
-    scale = data.draw(st.sampled_from([1.0, 1e-30, 1e25]))
-    queries = (scale * random.normal(size=(n, d))).astype(np.float32)
-    gallery = random.normal(size=(1, d)) + noise * random.normal(size=(m, d))
-    gallery = (scale * gallery[random.integers(0, m, m)]).astype(np.float32)
-    k, block = data.draw(st.integers(1, 70)), data.draw(st.integers(1, 200))
-    rows, scores = top_k(queries, gallery, k, block=block)
-    expected_rows, expected_scores = slowly(queries, gallery, k)
-    assert rows.tolist() == expected_rows
-    assert scores.tolist() == expected_scores
-
-
 def test_sums_that_differ_in_the_last_digit_only() -> None:
     random = np.random.default_rng(1)
     queries = np.full((4, 101), 1 / 3, np.float32)  # products of 48 bits, so that sums are rounded
@@ -168,9 +151,9 @@ def test_what_cannot_be() -> None:
     for gallery, k, options, error, message in (
         (rows, 0, {}, UsageError, "k is 0"),
         (rows, 1, {"block": 0}, UsageError, "block is 0"),
-        (wide, 1, {}, DataError, "cannot search a gallery"),
+        (wide, 1, {}, DataError, "query rows have width 3, gallery rows 4"),
         (rows[:0], 1, {}, DataError, "cannot search a gallery"),
-        (nan, 1, {"gallery_ids": ["a", "b"]}, NumericalError, r"gallery 'b' \(row 1\)"),
+        (nan, 1, {}, NumericalError, r"gallery \(row 1\) is not finite"),
     ):
         refused(error, message, top_k, rows, gallery, k, **options)
     assert top_k(rows[:0], rows, 1)[0].shape == (0, 1)
@@ -213,7 +196,8 @@ def test_agrees_with_sorting_everything(data: st.DataObject) -> None:
     gallery = kinds[random.integers(0, len(kinds), m)]
     if data.draw(st.booleans()):
         gallery = gallery * np.where(random.random((m, 1)) < 0.5, np.float32(1), np.float32(1 + 2**-23))
-    queries = random.normal(size=(n, width)).astype(np.float32)
+    scale = np.float32(data.draw(st.sampled_from([1.0, 1e-30, 1e25])))
+    gallery, queries = scale * gallery, scale * random.normal(size=(n, width)).astype(np.float32)
     direction: Direction = data.draw(st.sampled_from(["i2t", "t2i"]))
     depth, block = data.draw(st.integers(1, 25)), data.draw(st.sampled_from([1, 7, 100, 2_500_000]))
     found = lists(list(first_places(sided(queries, gallery, direction), depth, block=block)))
@@ -230,16 +214,6 @@ def test_a_long_gallery_and_queries_that_tie_with_all_of_it() -> None:
     expected = slow_lists(exact_scores(queries, gallery), 3)
     for block in (1, 4000, 2_500_000):
         assert lists(list(first_places(sided(queries, gallery), 3, block=block))) == expected
-
-
-def test_order_embeddings_which_have_no_fast_way() -> None:
-    random = np.random.default_rng(0)
-    images, texts = (random.integers(0, 3, (n, 3)).astype(np.float32) for n in (5, 9))
-    scores = -np.square(np.maximum(texts[None] - images[:, None], 0)).sum(axis=2)
-    directed = [DirectedScores(OrderScores(images, texts), way) for way in ("i2t", "t2i")]  # type: ignore[arg-type]
-    for block in (1, 10, 2_500_000):
-        for source, table in zip(directed, (scores, scores.T), strict=True):
-            assert lists(list(first_places(source, 3, block=block))) == slow_lists(table, 3)
 
 
 def test_every_tile_is_shown_once() -> None:

@@ -16,16 +16,26 @@ from PIL import Image
 from refusals import refused
 from two_stage import TwoStage, published_recalls, rounded
 
-from diptych.analysis import CocosReport, cocos_over
-from diptych.analysis.granularity import Granularity, compare_granularity, granularity
+from diptych.analysis.cocos import cocos_over
+from diptych.analysis.cocos_report import CocosReport
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.measure import granularity
 from diptych.analysis.granularity.result import (
+    Granularity,
     bins_of,
     comparison_table,
     granularity_charts,
     granularity_tables,
 )
-from diptych.analysis.information import Audit
-from diptych.analysis.information.audit import AuditProtocol, GroupFigure, Held, Probing, QuestionFigure, Side
+from diptych.analysis.information.audit import (
+    Audit,
+    AuditProtocol,
+    GroupFigure,
+    Held,
+    Probing,
+    QuestionFigure,
+    Side,
+)
 from diptych.analysis.information.tables import (
     MOST_BARS,
     gap_charts,
@@ -37,9 +47,10 @@ from diptych.analysis.information.tables import (
 from diptych.core.errors import UsageError
 from diptych.core.table import Table
 from diptych.data.batches import BatchPlan
-from diptych.evaluation.printed import Target
-from diptych.evaluation.variants import Exploration, Scored, explore
-from diptych.evaluation.variants.exploration import axes_tables, variants_table
+from diptych.evaluation.printed.target import as_target
+from diptych.evaluation.variants.exploration import Exploration, axes_tables, variants_table
+from diptych.evaluation.variants.explore import explore
+from diptych.evaluation.variants.recompute import Scored
 from diptych.metrics import GroundTruth
 from diptych.objectives import InfoNCE, Objective, Triplet
 from diptych.report.analysis import audit_page, cocos_page, granularity_page, protocol_page
@@ -220,13 +231,13 @@ def protocol_found() -> Exploration:
     printed = rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
     label = "table <1>"
     sources = {"test": Scored(model.contrastive, truth, matching=model.matching)}
-    return explore(sources, Target.of(printed, 2, label), threads=1, changes=1)
+    return explore(sources, as_target(printed, 2, label), threads=1, changes=1)
 
 
 def test_an_explained_protocol(protocol_found: Exploration) -> None:
     text = protocol_page(replace(protocol_found, of=["test: 120 images"]), "a run").html()
     assert "<1>" not in text
-    for words in (*protocol_found.sentences(), "table <1>", "a run", "test: 120 images"):
+    for words in (*str(protocol_found).splitlines(), "table <1>", "a run", "test: 120 images"):
         assert words in Parsed(text).text
     table = variants_table(protocol_found, 6)
     name, printed = next(iter(protocol_found.target.cells.items()))
@@ -239,10 +250,10 @@ def test_an_explained_protocol(protocol_found: Exploration) -> None:
     headline = protocol_page(warned).summary
     assert headline.startswith("OTHER DATA. Under the default protocol")
     # Without embeddings only the digits.
-    target = Target.of({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
+    target = as_target({"i2t R@1": 63.3, "i2t R@5": 91.1, "i2t R@10": 91.1}, 1)
     page = protocol_page(Exploration(target))
     assert page.title == "What the digits of these numbers say"
     assert "ranking 2 to 5 candidates" in page.html()
     assert [section.title for section in page.sections] == ["Printed numbers", "What the digits say"]
-    nothing = protocol_page(Exploration(Target.of({"rsum": 400.0}, 1)))
+    nothing = protocol_page(Exploration(as_target({"rsum": 400.0}, 1)))
     assert "Nothing that other digits" in nothing.html()

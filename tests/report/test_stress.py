@@ -11,7 +11,9 @@ from stressed import LAST_WORD, REVERSED, Reader, painted
 
 from diptych.analysis.perturbations import choose_perturbations
 from diptych.core.table import Table
-from diptych.evaluation.stress import StressComparison, StressResult, compare_stress, stress
+from diptych.evaluation.stress.comparison import StressComparison, compare_stress
+from diptych.evaluation.stress.result import StressResult
+from diptych.evaluation.stress.stress import stress
 from diptych.evaluation.stress.tables import (
     comparison_summary,
     comparison_tables,

@@ -126,7 +126,7 @@ def test_terms_without_a_vector_are_counted(found):
 
 
 def test_own_terms_only():
-    found = measured(expand=False)
+    found = measure_sparsified(ENCODED, replace(SPARSE, texts=SPARSE.unexpanded), VOCABULARY)
     own = SPARSE.texts.rows.multiply(SPARSE.caption_terms).tocsr()
     assert found.nonzeros["texts"] == np.sum(own.toarray() > 0) / (PICTURES * EACH)
     assert found.empty["texts"] >= 1 / (PICTURES * EACH)  # the empty caption has no term of its own

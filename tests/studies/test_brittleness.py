@@ -15,7 +15,7 @@ from diptych.data.images import FolderSource
 from diptych.data.scenes import read_scenes
 from diptych.encoders.encode import encode_collection
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
-from diptych.evaluation.stress import StressResult
+from diptych.evaluation.stress.result import StressResult
 from diptych.studies import STUDIES, Choices, Evidence, Figure, Subject
 from diptych.studies.brittleness import Clean, Granularity, MeasureOptions, Suite
 from diptych.studies.evidence import queries_in, side_by_side

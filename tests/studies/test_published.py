@@ -11,7 +11,7 @@ from printed_arithmetic import arithmetic_faults
 
 from diptych.cli.analyse import other_data, published_row, retrieval_cells, target_of
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.evaluation.printed import read_digits
+from diptych.evaluation.printed.digits import read_digits
 from diptych.studies import STUDIES, published, published_papers, published_table
 from diptych.studies import study as studies_of
 from diptych.studies.published import Measured, cell_verdict, published_tables, same_evaluation

@@ -85,7 +85,7 @@ def from_python() -> dict[str, Any]:
 
     import diptych as dp
     from diptych.metrics import read_qrels, read_run
-    from diptych.sparse import SparsifiedCollection
+    from diptych.sparse.sparsified import SparsifiedCollection
 
     assert SparsifiedCollection.marker()
     found = dp.open_index("inverted").find(csr_array(np.load("bags.npy")), 5)

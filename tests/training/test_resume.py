@@ -13,7 +13,7 @@ from diptych.commerce.category_to_image.features import TrainOptions
 from diptych.commerce.category_to_image.training import train as train_products
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted
-from diptych.sparse import train_sparsifier
+from diptych.sparse.training import train_sparsifier
 from diptych.training.recipe import Recipe
 from tests.support.category_rows import made_shop
 

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from refusals import refused
 from torch import Tensor, nn
 
-from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
+from diptych.analysis.shortcuts.codes import DIGIT_WORDS
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import ImageError, RecipeError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection

@@ -130,7 +130,7 @@ def check_counting(objective: Objective, epsilon: float, unit: str, compat: str)
     return fixed_temperature(objective)
 
 
-def counts_of(weights: Weights, epsilon: float = 0.01) -> Counts:
+def counts_of(weights: Weights, epsilon: float) -> Counts:
     """Return C^q, C^B, C^0, W^- and W^+ of weights that are in their unit already."""
     size = weights.values.abs()
     counted = (size > epsilon) & ~weights.positives

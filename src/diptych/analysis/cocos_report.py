@@ -167,7 +167,7 @@ def _plain(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class CocosReport(Tabular, Artifact, kind="cocos", recreate="diptych analyse cocos RUN"):
-    """Result of :func:`~diptych.analysis.cocos_over`: counts and weights over batches, per direction."""
+    """Result of :func:`~diptych.analysis.cocos.cocos_over`: counts and weights over batches, per direction."""
 
     protocol: CocosProtocol
     counts: dict[str, dict[str, Spread]]

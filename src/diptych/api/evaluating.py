@@ -30,9 +30,9 @@ from diptych.metrics.measuring import DEFAULT_MEASURES, Names
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
-    from diptych.analysis.information import Audit
+    from diptych.analysis.information.audit import Audit
     from diptych.evaluation.comparison import Comparison
-    from diptych.evaluation.stress import StressResult
+    from diptych.evaluation.stress.result import StressResult
     from diptych.studies.compare import Comparison as StudyComparison
 
 
@@ -210,7 +210,7 @@ def stress(
     """
     from diptych.analysis.perturbations import Perturbation, choose_perturbations
     from diptych.data.language.open import open_language
-    from diptych.evaluation.stress import stress as stress_encoder
+    from diptych.evaluation.stress.stress import stress as stress_encoder
 
     opened, part = load(encoder), part_of(data, split)
     given = [perturbations] if isinstance(perturbations, str | Perturbation) else list(perturbations)
@@ -234,13 +234,13 @@ def audit(
     Args:
         encoder: a run, whose own data and shortcuts are audited, or an encoder.
         data: with the splits ``train``, ``val`` and ``test``; a run's own when not given.
-        options: as of :func:`diptych.evaluation.auditing.audit_encoder`, e.g. ``probes=("linear",)``.
+        options: as of :func:`diptych.evaluation.shortcuts.audit_encoder`, e.g. ``probes=("linear",)``.
 
     >>> found = dp.audit("runs/x", probes=("linear",), samples=0)
     >>> 0 <= found.held("without", "image", "shared", "linear").percent <= 100
     True
     """
-    from diptych.evaluation.auditing import audit_encoder
+    from diptych.evaluation.shortcuts import audit_encoder
     from diptych.training.evaluations import audit_run
     from diptych.training.run import Run
 

@@ -26,7 +26,7 @@ from diptych.evaluation.options import AuditOptions, ProtocolOptions, StressOpti
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
-    from diptych.evaluation.printed import Target
+    from diptych.evaluation.printed.target import Target
     from diptych.studies.published import EvaluatedOn, PublishedRow
 
 
@@ -190,8 +190,8 @@ def protocol(options: ProtocolOptions) -> None:
         diptych analyse protocol itc.npy --matching itm.npy --target 'i2t R@5=8'
     """
     from diptych.core.files import write_json
-    from diptych.evaluation.printed import as_target
-    from diptych.evaluation.variants.files import explore_named
+    from diptych.evaluation.printed.target import as_target
+    from diptych.evaluation.sources import explore_named
     from diptych.report.analysis import protocol_page
 
     source, out = options.source, options.out
@@ -262,7 +262,7 @@ def published_row(reference: str) -> PublishedRow:
 
 def retrieval_cells(row: PublishedRow) -> dict[str, str]:
     """Return the measure of each column of a row that is one of retrieval, and no bound."""
-    from diptych.evaluation.printed import cell_parts
+    from diptych.evaluation.printed.target import cell_parts
 
     found: dict[str, str] = {}
     for column, cell in row.cells.items():
@@ -277,7 +277,7 @@ def target_of(row: PublishedRow, decimals: int | None = None) -> tuple[Target, t
     A file drops zeros at the end, but recalls are printed with one decimal at least. Precisions that a table
     prints as fractions of 1 beside recalls in per cent are given in per cent, as everything else.
     """
-    from diptych.evaluation.printed import as_target
+    from diptych.evaluation.printed.target import as_target
     from diptych.metrics.measuring import measure
 
     measures, values = retrieval_cells(row), dict[str, float | str]()

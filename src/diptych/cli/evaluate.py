@@ -76,7 +76,7 @@ def compare(
     from diptych.core.files import short_names, write_json
     from diptych.evaluation import Comparison
     from diptych.evaluation import compare as compare_runs
-    from diptych.evaluation.stress import StressComparison, compare_stress, is_stressed
+    from diptych.evaluation.stress.comparison import StressComparison, compare_stress, is_stressed
     from diptych.report.stress import comparison_page
     from diptych.training.folders import evaluations_of
 

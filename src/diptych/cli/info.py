@@ -29,8 +29,11 @@ NAMES = {
     "judgements": ("diptych.data.judgements:JUDGEMENTS", "--judgements NAME:PATH"),
     "engines": ("diptych.index:ENGINES", "diptych index --engine"),
     "perturbations": ("diptych.analysis.perturbations:PERTURBATIONS", "diptych analyse stress --perturb"),
-    "granularity": ("diptych.analysis.granularity:FEATURES", "diptych analyse granularity --feature"),
-    "protocols": ("diptych.evaluation.variants:AXES", "what diptych analyse protocol varies"),
+    "granularity": (
+        "diptych.analysis.granularity.features:FEATURES",
+        "diptych analyse granularity --feature",
+    ),
+    "protocols": ("diptych.evaluation.variants.axes:AXES", "what diptych analyse protocol varies"),
     "log-formats": ("diptych.commerce.logs:LOG_FORMATS", "diptych intent ingest --format"),
     "statistics": ("diptych.commerce.purchase_intent.statistics:STATISTICS", "diptych intent describe"),
     "intent-features": ("diptych.commerce.purchase_intent.features:FEATURES", "diptych intent features"),

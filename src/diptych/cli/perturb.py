@@ -9,7 +9,8 @@ from pydantic import model_validator
 
 from diptych.analysis.perturbations.declaration import perturbation_tables
 from diptych.analysis.perturbations.perturb import CaptionList, PerturbOptions, perturb_list
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.analysis.shortcuts.codes import ShortcutOptions
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.cli.console import next_step, show
 from diptych.core.errors import UsageError
 from diptych.core.options import command_line, parameter

@@ -54,7 +54,7 @@ def named(source: str, data: DataSpec, split: str | None, sparse: bool = False, 
             raise UsageError(
                 f"{source} makes or holds bags of terms", "name the dense encoder that the head is of"
             )
-        from diptych.sparse import NamedSparse as kind
+        from diptych.sparse.sparsified import NamedSparse as kind
     captions = getattr(data, "captions", "all")
     return kind(source, other, split, captions, own, "test" if own is None else own["test"], work)
 

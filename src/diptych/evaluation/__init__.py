@@ -1,6 +1,6 @@
 """An encoder, or its embeddings, on a collection: results, comparisons, protocols, stress."""
 
-from diptych.evaluation.comparison import Comparison, Difference, Spread, spread_over_seeds
+from diptych.evaluation.comparison import Comparison, Difference, Spread
 from diptych.evaluation.evaluate import evaluate
 from diptych.evaluation.reranking import UNRANKED_RULES, RerankedScores
 from diptych.evaluation.result import (
@@ -14,7 +14,7 @@ from diptych.evaluation.result import (
     partition,
 )
 from diptych.evaluation.significance import compare
-from diptych.evaluation.variants import explore_rows, explore_scores
+from diptych.evaluation.variants.explore import explore_rows, explore_scores
 
 __all__ = [
     "BOTH",
@@ -34,5 +34,4 @@ __all__ = [
     "explore_rows",
     "explore_scores",
     "partition",
-    "spread_over_seeds",
 ]

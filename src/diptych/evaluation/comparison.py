@@ -173,18 +173,6 @@ class Comparison(Tabular):
         }
 
 
-def spread_over_seeds(results: Sequence[Result], names: Sequence[str] | None = None) -> dict[str, Spread]:
-    """Return mean and spread of each measure over runs that differ in nothing but their seed."""
-    if not results:
-        raise UsageError("no results to take a mean of", "give one evaluation per seed")
-    called = names if names is not None else [f"seed {number}" for number in range(len(results))]
-    if len(results) > 1:
-        check_comparable(dict(zip(called, results, strict=True)))
-    values = [result.values() for result in results]
-    common = [name for name in values[0] if all(name in other for other in values)]
-    return {name: Spread(tuple(one[name] for one in values)) for name in common}
-
-
 def check_comparable(results: Mapping[str, Result]) -> list[str]:
     """Refuse results that were not measured on the same thing; encoders and seeds may differ.
 

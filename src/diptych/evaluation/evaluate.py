@@ -72,9 +72,7 @@ def evaluate(
     ground_truth: GroundTruth | None = None,
     measures: Names = DEFAULT_MEASURES,
     *,
-    text_image: Sequence[int]
-    | np.ndarray
-    | None = None,  # the image row of each text, instead of a ground truth
+    text_image: Sequence[int] | np.ndarray | None = None,  # each text's image row, not a ground truth
     similarity: str | None = None,
     image_ids: Sequence[str] | None = None,  # for messages
     text_ids: Sequence[str] | None = None,
@@ -323,10 +321,7 @@ def measure_queries(
     query_side: Direction,  # ``"i2t"`` where images are the queries
     similarity: str = "cosine",
     relevance: tuple[np.ndarray, np.ndarray] | None = None,  # rows of queries and gallery by another model
-    ties: str = "expected",
-    grades: Grades | None = None,
     block: int = BLOCK,
-    threads: int | None = None,
 ) -> dict[str, np.ndarray]:
     """Return per measure (n,) values of some queries of one direction, the same that :func:`evaluate` has."""
     plain, _ = resolve(measures)
@@ -339,11 +334,8 @@ def measure_queries(
     truth = GroundTruth.from_pairs(*pairs, *source.shape)
     given = None if relevance is None else Relevance(*(relevance[::-1] if turned else relevance))
     check_gains(source, truth, plain, given)
-    kw: dict[str, Any] = {"grades": grades, "block": block, "threads": threads}
-    one_way: list[Direction] = [query_side]
-    found = _measure_gallery(
-        source, truth, plain, directions=one_way, ties=ties, relevance=given, chance=False, **kw
-    )
+    how: dict[str, Any] = {"relevance": given, "chance": False, "block": block}
+    found = _measure_gallery(source, truth, plain, directions=[query_side], **how)
     return {name: values for (_, name), values in found.values.items()}
 
 

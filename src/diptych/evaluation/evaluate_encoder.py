@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays, fingerprint_lists
 from diptych.data.collection import Collection
@@ -30,8 +28,6 @@ from diptych.metrics import (
     Reranked,
     ScoreSource,
     similarity,
-    write_qrels,
-    write_run,
     write_trec,
 )
 from diptych.metrics.measuring import Names
@@ -128,10 +124,8 @@ def evaluate_encoded(
 
     def write_runs(folder: Path) -> None:
         names = [["_".join(name.split()) for name in side.ids] for side in (images, texts)]
-        if reranked is None:
-            write_trec(folder, source, truth, *names, k=_TREC_DEPTH)
-        else:
-            _write_candidates(folder, reranked if k is None else reranked.first(k), truth, *names)
+        ranked = source if reranked is None else reranked if k is None else reranked.first(k)
+        write_trec(folder, ranked, truth, *names, k=_TREC_DEPTH)
 
     if folder is not None:
         result.save(folder, also=write_runs if trec else None)
@@ -162,21 +156,6 @@ def grades_of(positives: ExtendedPositives | None) -> Grades | None:
     if positives is None or positives.grades is None:
         return None
     return Grades(*positives.grades, what=positives.what.split(",")[0])
-
-
-def _write_candidates(
-    folder: Path, reranked: Reranked, truth: GroundTruth, images: list[str], texts: list[str]
-) -> None:
-    for name in DIRECTIONS:
-        queries, positives = truth.queries(name), truth.positives(name)
-        query_ids, gallery_ids = (images, texts) if name == "i2t" else (texts, images)
-        final = reranked.final(name)[queries].astype(np.float64)
-        order = np.argsort(-final, axis=1, kind="stable")[:, :_TREC_DEPTH]
-        rows = np.take_along_axis(reranked.candidates(name).items[queries], order, axis=1)
-        names = [query_ids[row] for row in queries.tolist()]
-        scores = np.take_along_axis(final, order, axis=1)
-        write_run(folder / f"{name}.run", names, gallery_ids, rows, scores)
-        write_qrels(folder / f"{name}.qrels", names, gallery_ids, positives.taken(queries))
 
 
 def relevance_of(encoded: EncodedCollection, by: EncodedCollection) -> Relevance:

@@ -146,7 +146,7 @@ class Index(ABC):
     def __contains__(self, item_id: object) -> bool: ...
 
     @abstractmethod
-    def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def rebuild(self, **options: Any) -> Self:
         """A new index of the items that can be found, without a trace of those deleted."""
 
     def _reference(self, embeddings: Any) -> Any:
@@ -198,10 +198,8 @@ class Index(ABC):
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
         made = {"encoder": embeddings.encoder, "width": embeddings.width}
-        known = {**made, "options": resolved, "about": about}
-        index = cls._build(embeddings, known, **cls._more(records))
-        if isinstance(embeddings, SparseEmbeddings):
-            index.terms = tuple(embeddings.terms)
+        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **cls._more(records))
+        index.terms = tuple(getattr(embeddings, "terms", ()))
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
             if len(index) > (excluded is not None) and count_rows(queries, "sample"):
@@ -440,8 +438,7 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
         whole = origin.collection()
         settings["records"] = whole.records if options.of == "images" else whole.caption_records
     # The other modality is what the index will be queried with: recall is measured on it.
-    (others,) = sides.values()
-    built = build_index(items, options.engine, sample=others.rows[:1000], **settings)
+    built = build_index(items, options.engine, sample=next(iter(sides.values())).rows[:1000], **settings)
     built.about["origin"] = asdict(origin)
     with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
         built.captions = CollectionCaptions(origin.collection(), built.about["kind"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import parameter
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
@@ -112,6 +114,15 @@ class Engine:
 
 
 ENGINES: Registry[Engine] = Registry("index engine", "diptych.index.engines", "diptych.engines")
+
+
+def declare(name: str, index: type[Index]) -> None:
+    """Register an index class as the engine of that name in ``engines/engines.toml``."""
+    declared = read_toml(Path(__file__).parent / "engines" / "engines.toml")
+    given = declared[name]
+    options = declared["shared"].get(given.pop("shared", ""), {}) | given.pop("options", {})
+    named = (Option(key, **one | {"choices": tuple(one.get("choices", ()))}) for key, one in options.items())
+    ENGINES.add(Engine(name, index=index, options=tuple(named), **given))
 
 
 @dataclass(frozen=True, eq=False)

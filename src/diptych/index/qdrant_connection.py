@@ -10,21 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from diptych.core.errors import StorageError, UsageError
+from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
-from diptych.index.engine import Option, OptionValue, Record
+from diptych.index.engine import OptionValue, Record
 
-# Options of the server, of both Qdrant engines. The key itself is no option: options are saved.
-CONNECTION_OPTIONS = (
-    Option("url", "", "the server, e.g. https://host:6333 (https: TLS); empty: in this process"),
-    Option("collection", "diptych", "the collection's name on the server"),
-    Option("key_variable", "QDRANT_API_KEY", "environment variable with the API key, QDRANT_…"),
-    Option("timeout", 60, "seconds the server may take to answer", 1),
-    Option("batch", 256, "items or queries in one request", 1),
-    Option("shards", 1, "parts the collection is split into", 1),
-    Option("replicas", 1, "servers of the cluster that hold each part", 1),
-    Option("replace", False, "delete a collection of that name first"),
-)
+OWN = "diptych"  # the payload's field of this package; next to it are the fields of the item's metadata
 
 
 def models() -> Any:
@@ -147,6 +137,27 @@ def _check_address(url: str) -> bool:
             "keys and passwords would be saved with the index: put the key into an environment variable",
         )
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Return the metadata of each id as JSON gives it back; None without any."""
+    if records is None:
+        return None
+    if len(records) != len(ids):
+        raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
+    checked = []
+    for name, record in zip(ids, records, strict=True):
+        if OWN in record:
+            raise DataError(
+                f"the metadata of {name!r} has a field {OWN!r}, which is taken", "give the field another name"
+            )
+        try:
+            checked.append(json.loads(json.dumps(dict(record), allow_nan=False)))
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
+            ) from None
+    return checked
 
 
 # Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``.

@@ -122,10 +122,10 @@ class SlotIndex(Index):
         """Return how many deleted items still take up room; :meth:`rebuild` gets rid of them."""
         return len(self._ids) - len(self)
 
-    def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def rebuild(self, **options: Any) -> Self:
         """A new index of the live items in the same order; their vectors are copied into memory."""
         alive = self._embedded(self.ids, self._take(self._ids.live_slots()))
-        built = type(self).build(alive, sample=sample, **{**self.options, **options})
+        built = type(self).build(alive, **{**self.options, **options})
         built.captions = self.captions
         return built
 

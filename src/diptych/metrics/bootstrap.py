@@ -33,8 +33,7 @@ class Aggregate:
         size = weights.shape[1]
         sums = weights @ np.bincount(cluster, weights=values, minlength=size)
         counts = weights @ np.bincount(cluster, minlength=size).astype(np.float64)
-        means: np.ndarray = np.divide(sums, counts, out=np.full(len(weights), np.nan), where=counts > 0)
-        return means
+        return np.asarray(np.divide(sums, counts, out=np.full(len(weights), np.nan), where=counts > 0))
 
 
 class Median(Aggregate):

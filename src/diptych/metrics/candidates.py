@@ -105,8 +105,7 @@ class Reranked(Artifact, kind="reranked", version=2, recreate="diptych evaluate 
 
     def final(self, direction: Direction) -> np.ndarray:
         one = self.candidates(direction)
-        scores: np.ndarray = one.matching + one.contrastive if self.adds_contrastive else one.matching
-        return scores
+        return np.asarray(one.matching + one.contrastive if self.adds_contrastive else one.matching)
 
     def first(self, k: int) -> Reranked:
         """Return it as if ``k`` candidates of each query had been re-ranked; a gallery that is smaller is whole."""

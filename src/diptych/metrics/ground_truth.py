@@ -48,8 +48,7 @@ class Positives:
 
     def keys_of(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return a number for each pair, whether relevant or not; ascending for the entries of ``rows``."""
-        keys: np.ndarray = queries * max(self.gallery, 1) + rows
-        return keys
+        return np.asarray(queries * max(self.gallery, 1) + rows)
 
     def of(self, query: int) -> np.ndarray:
         return self.rows[self.start[query] : self.start[query + 1]]
@@ -242,5 +241,4 @@ def distinct(values: np.ndarray) -> np.ndarray:
     ``np.unique`` of NumPy 2.3 and later hashes them first: 4 million take 5.3 s instead of 0.27 s.
     """
     ordered: np.ndarray = np.sort(values)
-    found: np.ndarray = ordered[begins(ordered)]
-    return found
+    return np.asarray(ordered[begins(ordered)])

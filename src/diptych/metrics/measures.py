@@ -78,15 +78,13 @@ def summed_precision(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     reciprocals = harmonic[end] - harmonic[begin]
     gain = (1 + found - slope * (before + 1)) * reciprocals + slope * (end - begin)
     single = (end > begin) * (1 + found) / (before + 1)  # one item: no difference of harmonic numbers
-    gains: np.ndarray = np.where(size == 1, single, gain * groups.positives / size)
-    return gains
+    return np.asarray(np.where(size == 1, single, gain * groups.positives / size))
 
 
 def _sum_up_to(groups: TieGroups, limit: np.ndarray) -> np.ndarray:
     """Return (n_queries,) expected sums of precisions at the positives among the first ``limit``."""
     gain = summed_precision(groups, limit[groups.query])
-    total: np.ndarray = np.bincount(groups.query, weights=gain, minlength=groups.n_queries)
-    return total
+    return np.asarray(np.bincount(groups.query, weights=gain, minlength=groups.n_queries))
 
 
 def _sum_at(groups: TieGroups, cutoff: int | None) -> np.ndarray:
@@ -96,8 +94,7 @@ def _sum_at(groups: TieGroups, cutoff: int | None) -> np.ndarray:
 
 def _average_precision(groups: TieGroups, cutoff: int | None) -> np.ndarray:
     limit = groups.gallery if cutoff is None else min(cutoff, groups.gallery)
-    values: np.ndarray = _sum_at(groups, cutoff) / np.maximum(np.minimum(groups.relevant, limit), 1)
-    return values
+    return np.asarray(_sum_at(groups, cutoff) / np.maximum(np.minimum(groups.relevant, limit), 1))
 
 
 def _over_hits(groups: TieGroups, cutoff: int | None) -> np.ndarray:
@@ -145,20 +142,17 @@ def _cut_group(
     reciprocals = harmonic[before + x] - harmonic[before]
     gain = ((1 + found - slope * (before + 1)) * reciprocals + slope * x) * h / x
     ratios = (sums[:, None] + gain) / np.maximum(hits[:, None] + h, 1)
-    expected: np.ndarray = np.sum(weights * ratios, axis=1)
-    return expected
+    return np.asarray(np.sum(weights * ratios, axis=1))
 
 
 def discounts(depth: int) -> np.ndarray:
     """Return (depth,) 1 / log2(place + 1), places from 1 (Järvelin and Kekäläinen, TOIS 2002; thesis Eq. 5.2)."""
-    weights: np.ndarray = 1.0 / np.log2(np.arange(2, depth + 2))
-    return weights
+    return np.asarray(1.0 / np.log2(np.arange(2, depth + 2)))
 
 
 def discounted_gain(gains: np.ndarray, best: np.ndarray | None = None) -> np.ndarray:
     """Return (n,) sums of (n, places) gains, each divided by log2(place + 1)."""
-    total: np.ndarray = gains @ discounts(gains.shape[1])
-    return total
+    return np.asarray(gains @ discounts(gains.shape[1]))
 
 
 def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
@@ -166,8 +160,7 @@ def normalised_gain(gains: np.ndarray, best: np.ndarray | None) -> np.ndarray:
     assert best is not None
     most = discounted_gain(best)
     ratio = np.divide(discounted_gain(gains), most, out=np.zeros(len(most)), where=most > 0)
-    normalised: np.ndarray = np.minimum(ratio, 1.0)  # what rounding may add in the last digit
-    return normalised
+    return np.asarray(np.minimum(ratio, 1.0))  # what rounding may add in the last digit
 
 
 def _best(of: Callable[..., np.ndarray]) -> _PerQuery:

@@ -162,9 +162,8 @@ class Sum:
 
 
 AnyMeasure: TypeAlias = Measure | GainMeasure | Sum  # whatever :func:`measure` gives
-Names: TypeAlias = (
-    str | AnyMeasure | Iterable[str | AnyMeasure]
-)  # one measure or several, by name or as objects
+# one measure or several, by name or as objects
+Names: TypeAlias = str | AnyMeasure | Iterable[str | AnyMeasure]
 
 _NAMES = {"recall": "R", "hit": "R", "hits": "R", "r": "R", "precision": "P", "ndcg": "nDCG", "map": "mAP"}
 # measures as other libraries spell them
@@ -198,8 +197,8 @@ def _member(given: str | AnyMeasure) -> AnyMeasure:
     """Return a measure by its name, or itself; a family without its cut-off is refused."""
     if isinstance(given, str):
         return measure(given)
-    known = measure(given.name)  # numbers are read again by their names
-    return known if given.name.endswith(FAMILY) else given
+    measure(given.name)  # numbers are read again by their names
+    return given
 
 
 def resolve(names: Names) -> tuple[list[Measure | GainMeasure], list[Sum]]:

@@ -170,8 +170,7 @@ def sign_flip_tests(parts: np.ndarray, flips: int, seed: int) -> np.ndarray:
         else:
             bits = random.integers(0, 2, (some.stop - some.start, clusters), dtype=np.int8)
         as_large += np.sum(np.abs((1.0 - 2.0 * bits) @ parts) >= observed, axis=0)
-    chance: np.ndarray = as_large / drawn if exact else (1 + as_large) / (1 + drawn)
-    return chance
+    return np.asarray(as_large / drawn if exact else (1 + as_large) / (1 + drawn))
 
 
 def correction_named(name: str) -> Correction:

@@ -76,16 +76,14 @@ def check_rows(rows: np.ndarray, side: str, ids: Sequence[str] | None = None) ->
                 "the encoder diverged or its input was broken: embed again",
             )
         norms[here] = np.sqrt(squares)
-    bounds: np.ndarray = norms * (1 + rows.shape[1] * float(np.finfo(np.float64).eps))
-    return bounds
+    return np.asarray(norms * (1 + rows.shape[1] * float(np.finfo(np.float64).eps)))
 
 
 def unit_rows(rows: np.ndarray, dtype: type[np.floating] = np.float32) -> np.ndarray:
     """Divide (n, d) finite rows by their length, which is taken in float64; a zero row stays zero."""
     exact = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(exact, axis=1, keepdims=True)
-    unit: np.ndarray = (exact / np.maximum(lengths, EPSILON)).astype(dtype, copy=False)
-    return unit
+    return np.asarray((exact / np.maximum(lengths, EPSILON)).astype(dtype, copy=False))
 
 
 def cosine_rows(rows: np.ndarray) -> np.ndarray:

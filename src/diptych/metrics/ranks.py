@@ -158,8 +158,7 @@ class TieGroups:
 
     @property
     def size(self) -> np.ndarray:
-        size: np.ndarray = self.negatives + self.positives
-        return size
+        return np.asarray(self.negatives + self.positives)
 
     @property
     def n_queries(self) -> int:
@@ -173,8 +172,7 @@ class TieGroups:
         """(n_queries,) positives expected among the first ``cutoff[query]`` of each query."""
         inside = np.clip(cutoff[self.query] - self.before, 0, self.size)
         hits = self.positives * inside / self.size
-        expected: np.ndarray = np.bincount(self.query, weights=hits, minlength=self.n_queries)
-        return expected
+        return np.asarray(np.bincount(self.query, weights=hits, minlength=self.n_queries))
 
 
 def check_rule(rule: str) -> None:
@@ -247,5 +245,4 @@ def expected_reciprocal(
         rank = before + 1 + step
         total += np.where((cutoff is None) | (rank <= (cutoff or 0)), chance / rank, 0.0)
         chance = chance * (negatives - step) / np.maximum(negatives + positives - step - 1, 1)
-    values: np.ndarray = total[which.reshape(-1)]
-    return values
+    return np.asarray(total[which.reshape(-1)])

@@ -120,8 +120,7 @@ class GradeTable:
     def mean(self, gain: Gain) -> np.ndarray:
         values = gain.transform(self._values)
         total = np.bincount(self._queries, weights=values, minlength=self._positives.n_queries)
-        means: np.ndarray = total / self._positives.gallery
-        return means
+        return np.asarray(total / self._positives.gallery)
 
 
 def gains_at_places(firsts: Firsts, values: np.ndarray, depth: int, ties: str) -> np.ndarray:

@@ -21,8 +21,7 @@ def starts(counts: np.ndarray) -> np.ndarray:
 
 def places(counts: np.ndarray) -> np.ndarray:
     """Return the place of every entry in its list, from 0."""
-    place: np.ndarray = np.arange(counts.sum()) - np.repeat(starts(counts)[:-1], counts)
-    return place
+    return np.asarray(np.arange(counts.sum()) - np.repeat(starts(counts)[:-1], counts))
 
 
 def begins(*keys: np.ndarray) -> np.ndarray:

@@ -68,12 +68,13 @@ class DenseRows(ScoreSource):
         texts: np.ndarray,
         image_ids: Sequence[str] | None = None,
         text_ids: Sequence[str] | None = None,
+        sides: tuple[str, str] = ("image", "text"),
     ) -> None:
         images, texts = np.asarray(images), np.asarray(texts)
-        norms = check_rows(images, "image", image_ids), check_rows(texts, "text", text_ids)
+        norms = check_rows(images, sides[0], image_ids), check_rows(texts, sides[1], text_ids)
         if images.shape[1] != texts.shape[1]:
-            text = f"image rows have width {images.shape[1]}, text rows {texts.shape[1]}"
-            raise DataError(text, "evaluate images and texts that the same model encoded")
+            text = f"{sides[0]} rows have width {images.shape[1]}, {sides[1]} rows {texts.shape[1]}"
+            raise DataError(text, "give rows that the same model encoded")
         self.images, self.texts = (cosine_rows(rows) if self.unit else rows for rows in (images, texts))
         if self.images is not images or self.texts is not texts:
             norms = check_rows(self.images, "image"), check_rows(self.texts, "text")
@@ -184,8 +185,7 @@ def _order_scores(images: np.ndarray, texts: np.ndarray) -> np.ndarray:
     excess -= images
     np.maximum(excess, 0.0, out=excess)
     excess *= excess
-    scores: np.ndarray = 0.0 - np.add.reduce(excess, axis=-1)  # not negated: zero stays +0
-    return scores
+    return np.asarray(0.0 - np.add.reduce(excess, axis=-1))  # not negated: zero stays +0
 
 
 _COSINE = 1 + 1e-3  # the greatest a cosine of rounded rows may be
@@ -221,12 +221,10 @@ class GivenScores(ScoreSource):
         return found
 
     def pairs(self, images: np.ndarray, texts: np.ndarray) -> np.ndarray:
-        scores: np.ndarray = self.scores[images, texts].astype(np.float64)
-        return scores
+        return np.asarray(self.scores[images, texts].astype(np.float64))
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
-        tile: np.ndarray = self.scores[images, texts].astype(np.float64)
-        return tile
+        return np.asarray(self.scores[images, texts].astype(np.float64))
 
 
 # from a tile (queries, gallery) and the band of each query to which of its scores have to be exact

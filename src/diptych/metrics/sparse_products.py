@@ -89,25 +89,18 @@ class SparseProducts(ScoreSource):
 
     def careful(self, images: slice, texts: slice, near: NearThreshold) -> np.ndarray:
         right = self.texts[texts].astype(np.float64).T
-        tile: np.ndarray = (self.images[images].astype(np.float64) @ right).toarray()
-        return tile
+        return np.asarray((self.images[images].astype(np.float64) @ right).toarray())
 
 
 def sparse_top_k(
-    queries: csr_array,
-    gallery: csr_array,
-    k: int,
-    *,
-    block: int = BLOCK,
-    query_ids: Sequence[str] | None = None,
-    gallery_ids: Sequence[str] | None = None,
+    queries: csr_array, gallery: csr_array, k: int, *, block: int = BLOCK
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the best ``min(k, m)`` of (m, |V|) gallery rows for each of (n, |V|) queries, by scores above 0.
 
     The (n, min(k, m)) int64 gallery rows, best first, ties to the lower, are -1 where a query finds fewer;
     and their exact scores, float64, 0 there.
     """
-    source = SparseProducts(queries, gallery, query_ids, gallery_ids, ("query", "gallery"))
+    source = SparseProducts(queries, gallery, sides=("query", "gallery"))
     rows, scores = best_of(source, "i2t", k, block=block)
     nothing = scores <= 0
     rows[nothing], scores[nothing] = -1, 0.0

@@ -8,7 +8,7 @@ within that bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy as np
 from diptych.core.context import track
 from diptych.core.errors import DataError, UsageError
 from diptych.metrics.ground_truth import Direction
-from diptych.metrics.products import check_rows
 from diptych.metrics.runs import blocks, places, starts
 from diptych.metrics.sources import DirectedScores, RowProducts, ScoreSource
 
@@ -53,13 +52,7 @@ class Firsts:
 
 
 def top_k(
-    queries: np.ndarray,
-    gallery: np.ndarray,
-    k: int,
-    *,
-    block: int = BLOCK,
-    query_ids: Sequence[str] | None = None,
-    gallery_ids: Sequence[str] | None = None,
+    queries: np.ndarray, gallery: np.ndarray, k: int, *, block: int = BLOCK
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the ``min(k, m)`` gallery rows of the greatest inner product with every query, best first.
 
@@ -71,12 +64,7 @@ def top_k(
     Returns:
         (n, min(k, m)) int64 gallery rows, of equal scores the lower first, and their exact scores, float64.
     """
-    queries, gallery = np.asarray(queries), np.asarray(gallery)
-    check_rows(queries, "query", query_ids)
-    check_rows(gallery, "gallery", gallery_ids)
-    if queries.shape[1] != gallery.shape[1] or not len(gallery):
-        raise DataError(f"queries of shape {queries.shape} cannot search a gallery of {gallery.shape}")
-    return best_of(RowProducts(queries, gallery), "i2t", k, block=block)
+    return best_of(RowProducts(queries, gallery, sides=("query", "gallery")), "i2t", k, block=block)
 
 
 def best_of(

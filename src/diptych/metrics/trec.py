@@ -19,7 +19,8 @@ import numpy as np
 from diptych.core.errors import DataError, StorageError
 from diptych.core.files import atomic_path
 from diptych.core.reading import read_lines
-from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth, Positives
+from diptych.metrics.candidates import Reranked
+from diptych.metrics.ground_truth import DIRECTIONS, Direction, GroundTruth, Positives
 from diptych.metrics.sources import ScoreSource
 from diptych.metrics.topk import best_of
 
@@ -53,17 +54,15 @@ def write_run(
     gallery_ids: Sequence[str],
     rows: np.ndarray,
     scores: np.ndarray,
-    tag: str = "diptych",
 ) -> None:
     """Write a ranking, best first, as :func:`~diptych.metrics.topk.top_k` gives it, as a TREC run."""
     _check_ids("query", query_ids, len(rows))
     _check_ids("document", gallery_ids, len(gallery_ids))
-    _check_ids("run", [tag], 1)
     written = _written_scores(scores)
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for name, documents, values in zip(query_ids, rows.tolist(), written, strict=True):
             file.writelines(
-                f"{name} Q0 {gallery_ids[document]} {rank} {value:.9g} {tag}\n"
+                f"{name} Q0 {gallery_ids[document]} {rank} {value:.9g} diptych\n"
                 for rank, (document, value) in enumerate(zip(documents, values, strict=True), start=1)
             )
 
@@ -84,31 +83,41 @@ def write_qrels(
 
 def write_trec(
     folder: Path | str,
-    source: ScoreSource,
+    source: ScoreSource | Reranked,
     ground_truth: GroundTruth,
     image_ids: Sequence[str],
     text_ids: Sequence[str],
     *,
     k: int = 100,
-    tag: str = "diptych",
 ) -> dict[str, Path]:
     """Write the runs, of ``k`` items per query, and the qrels of the evaluated queries in both directions."""
-    folder = Path(folder)
     paths: dict[str, Path] = {}
     _check_ids("image", image_ids, ground_truth.n_images)
     _check_ids("text", text_ids, ground_truth.n_texts)
     for name in DIRECTIONS:
         query_ids, gallery_ids = (image_ids, text_ids) if name == "i2t" else (text_ids, image_ids)
-        evaluated, positives, part = ground_truth.queries(name), ground_truth.positives(name), source
-        if len(evaluated) < positives.n_queries:
-            every = slice(0, positives.gallery)
-            part = source.part(*((evaluated, every) if name == "i2t" else (every, evaluated)))
-            query_ids, positives = [query_ids[row] for row in evaluated.tolist()], positives.taken(evaluated)
-        rows, scores = best_of(part, name, k)
-        paths |= {f"{name}.{kind}": folder / f"{name}.{kind}" for kind in ("run", "qrels")}
-        write_run(paths[f"{name}.run"], query_ids, gallery_ids, rows, scores, tag)
-        write_qrels(paths[f"{name}.qrels"], query_ids, gallery_ids, positives)
+        evaluated, positives = ground_truth.queries(name), ground_truth.positives(name)
+        rows, scores = _first_items(source, name, evaluated, positives, k)
+        names = [query_ids[row] for row in evaluated.tolist()]
+        paths |= {f"{name}.{kind}": Path(folder) / f"{name}.{kind}" for kind in ("run", "qrels")}
+        write_run(paths[f"{name}.run"], names, gallery_ids, rows, scores)
+        write_qrels(paths[f"{name}.qrels"], names, gallery_ids, positives.taken(evaluated))
     return paths
+
+
+def _first_items(
+    source: ScoreSource | Reranked, name: Direction, queries: np.ndarray, positives: Positives, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (q, k) gallery rows and scores of some queries, best first; of candidates, ties as they stand."""
+    if isinstance(source, Reranked):
+        final = source.final(name)[queries].astype(np.float64)
+        order = np.argsort(-final, axis=1, kind="stable")[:, :k]
+        items = source.candidates(name).items[queries]
+        return np.take_along_axis(items, order, axis=1), np.take_along_axis(final, order, axis=1)
+    if len(queries) < positives.n_queries:
+        every = slice(0, positives.gallery)
+        source = source.part(*((queries, every) if name == "i2t" else (every, queries)))
+    return best_of(source, name, k)
 
 
 def _fields(path: Path | str, count: int, number: int) -> Iterator[tuple[list[str], float]]:

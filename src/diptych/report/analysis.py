@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from diptych.analysis import CocosReport
-from diptych.analysis.granularity import Granularity, GranularityComparison
-from diptych.analysis.granularity.result import comparison_table, granularity_charts, granularity_tables
-from diptych.analysis.information import CONDITIONS, READING, Audit
+from diptych.analysis.cocos_report import CocosReport
+from diptych.analysis.granularity.result import (
+    Granularity,
+    GranularityComparison,
+    comparison_table,
+    granularity_charts,
+    granularity_tables,
+)
+from diptych.analysis.information.audit import CONDITIONS, Audit
+from diptych.analysis.information.questions import READING
 from diptych.analysis.information.tables import (
     gap_charts,
     gap_tables,

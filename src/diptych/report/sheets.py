@@ -12,7 +12,8 @@ from PIL import ImageDraw, ImageFont, ImageOps
 from PIL.Image import Image
 from PIL.ImageFont import FreeTypeFont
 
-from diptych.analysis.shortcuts import Shortcuts, with_ending
+from diptych.analysis.shortcuts.codes import with_ending
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import ImageError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.files import atomic_path

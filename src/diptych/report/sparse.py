@@ -9,8 +9,10 @@ from functools import partial
 from diptych.data.collection import Collection
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.report.document import Card, Gallery, Headline, Page, Section
-from diptych.sparse import SparseMeasures, SparsifiedCollection, TermVocabulary, readable
-from diptych.sparse.explain import Bag, Match, evenly
+from diptych.sparse.evaluate import SparseMeasures
+from diptych.sparse.explain import Bag, Match, evenly, readable
+from diptych.sparse.sparsified import SparsifiedCollection
+from diptych.sparse.vocabulary import TermVocabulary
 
 OWN_TERMS = (
     "Bold and blue: the caption, or one of the image's captions, contains the term; orange: expansion."

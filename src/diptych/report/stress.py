@@ -11,7 +11,8 @@ from pathlib import Path
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, perturbed_pictures
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import Origin
-from diptych.evaluation.stress import Example, StressComparison, StressResult, StressRow
+from diptych.evaluation.stress.comparison import StressComparison
+from diptych.evaluation.stress.result import Example, StressResult, StressRow
 from diptych.evaluation.stress.tables import (
     COMPARISON_LEGEND,
     COST_LEGEND,

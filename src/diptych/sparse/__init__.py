@@ -1,4 +1,4 @@
-"""Floor 4, sparse: from dense rows to bags of weighted terms, and what that keeps and loses.
+"""From dense rows to bags of weighted terms, and what that keeps and loses.
 
 Names are imported when they are used: a vocabulary needs no library of networks.
 """

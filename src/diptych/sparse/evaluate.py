@@ -131,7 +131,6 @@ def measure_sparsified(
     vocabulary: TermVocabulary,
     captions: Sequence[str] = (),
     *,
-    expand: bool = True,
     embedding: StaticEmbedding | None = None,
     k: int = 20,
 ) -> SparseMeasures:
@@ -139,12 +138,10 @@ def measure_sparsified(
 
     Args:
         captions: of the split; Semantic@k reads their words.
-        expand: whether captions have other terms than their own.
         embedding: what Semantic@k measures nearness by; without one it is left out.
         k: how many of a caption's leading terms are looked at.
     """
-    texts = sparsified.texts if expand else sparsified.unexpanded
-    images = sparsified.images
+    images, texts = sparsified.images, sparsified.texts
     if [*encoded.images.ids, *encoded.texts.ids] != [*images.ids, *texts.ids]:
         raise MismatchError(
             f"{len(encoded.images):,} images and {len(encoded.texts):,} captions have dense rows, {len(images):,} and "
@@ -166,7 +163,7 @@ def measure_sparsified(
         "head": images.encoder,
         "vocabulary": vocabulary.fingerprint,
         "expansion in training": sparsified.about.get("expansion"),
-        "expansion in use": "all terms" if texts.about.get("expansion", expand) else "own terms only",
+        "expansion in use": "all terms" if texts.about.get("expansion", True) else "own terms only",
     }
     dense_rows, rows = (encoded.images.rows, encoded.texts.rows), (images.rows, texts.rows)
     dense = evaluate(

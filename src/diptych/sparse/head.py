@@ -93,9 +93,8 @@ def term_mask(rows: csr_array, device: torch.device) -> Tensor:
 
 
 Penalty = Literal["l1", "flops"]
-Maps = list[
-    tuple[Tensor, Tensor | None]
-]  # weight and bias of one map for all rows, or of the images' and captions'
+# weight and bias of one map for all rows, or of the images' and captions'
+Maps = list[tuple[Tensor, Tensor | None]]
 
 _MIXED_PRODUCTS = "out_dtype" in (torch.mm.__doc__ or "")
 _KEPT_BYTES = 4 << 30
@@ -260,9 +259,8 @@ class Fused:
     penalty: Penalty = "l1"
     dtype: torch.dtype = torch.float32
     chunk: int | None = None  # columns; as many as suit the device when not given
-    keep: bool | None = (
-        None  # whether weights are kept for the gradient; where there is memory when not given
-    )
+    # whether weights are kept for the gradient; where there is memory when not given
+    keep: bool | None = None
     compiled: bool = False
 
     @cached_property

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from diptych.analysis.granularity import check_language, choose_features, granularity
+from diptych.analysis.granularity.features import choose_features
+from diptych.analysis.granularity.measure import check_language, granularity
 from diptych.analysis.perturbations import PERTURBATIONS, choose_perturbations
 from diptych.analysis.perturbations.perturb import PUBLISHED_SEED
 from diptych.core.errors import UsageError
@@ -24,10 +25,11 @@ from diptych.data.language.open import LanguageSpec
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.encoders.encode import encode_collection
-from diptych.evaluation.stress import DEFAULT_SEEDS, StressResult, open_condition, stress
 from diptych.evaluation.stress.conditions import Clean as CleanQueries
+from diptych.evaluation.stress.conditions import open_condition
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
-from diptych.evaluation.stress.result import CLEAN
+from diptych.evaluation.stress.result import CLEAN, StressResult
+from diptych.evaluation.stress.stress import DEFAULT_SEEDS, stress
 from diptych.studies.claims import FINER
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import MEASURE

@@ -42,7 +42,8 @@ from diptych.training.adaptation import AdaptationOptions, adapt_linear
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
-    from diptych.analysis.information import Audit, ProbeName
+    from diptych.analysis.information.audit import Audit
+    from diptych.analysis.information.questions import ProbeName
     from diptych.training.run import Run
 
 
@@ -270,7 +271,7 @@ class Information(Measuring):
 
 
 def _columns_of_audit(found: Audit) -> dict[str, float]:
-    from diptych.analysis.information import gap_of
+    from diptych.analysis.information.audit import gap_of
 
     values: dict[str, float] = {}
     for (condition, sides), probe in product(found.conditions.items(), found.protocol.probes):

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from diptych.analysis.cocos import check_counting, cocos_over
 from diptych.analysis.cocos_report import CocosOptions, CocosReport
-from diptych.analysis.information import Audit
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.information.audit import Audit
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.options import parse_values
@@ -21,8 +21,8 @@ from diptych.data.scenes import scenes
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection, read_data
 from diptych.encoders.family import resolve
-from diptych.evaluation.auditing import USUAL, audit_encoder
 from diptych.evaluation.options import AuditOptions
+from diptych.evaluation.shortcuts import USUAL, audit_encoder
 from diptych.objectives import OBJECTIVES, Objective
 from diptych.objectives.declaration import as_objective
 from diptych.objectives.similarity import similarity_of

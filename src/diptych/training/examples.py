@@ -10,7 +10,7 @@ import torch
 from PIL.Image import Image
 from torch import Tensor
 
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, Overlay

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.analysis.shortcuts import DIGIT_WORDS, ShortcutOptions
+from diptych.analysis.shortcuts.codes import DIGIT_WORDS, ShortcutOptions
 from diptych.core.errors import RecipeError, UsageError
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder

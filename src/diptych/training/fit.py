@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.shortcuts import DIGIT_WORDS, Shortcuts
+from diptych.analysis.shortcuts.codes import DIGIT_WORDS
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import MismatchError, RecipeError, UsageError
 from diptych.core.files import cache_root, recover_folder
 from diptych.data.batches import BatchPlan

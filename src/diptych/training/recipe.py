@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from diptych.analysis.shortcuts import ShortcutOptions, check_fit
+from diptych.analysis.shortcuts.codes import ShortcutOptions, check_fit
 from diptych.core.errors import ImageError, RecipeError, UnknownNameError, UsageError, nearest_path
 from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text

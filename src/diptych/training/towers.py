@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diptych.analysis.shortcuts import Shortcuts
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead

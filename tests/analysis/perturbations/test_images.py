@@ -14,7 +14,8 @@ from refusals import refused
 from diptych.analysis.perturbations import PERTURBATIONS, PicturePerturbation, Unchanged, choose_perturbations
 from diptych.analysis.perturbations.declaration import options_of
 from diptych.analysis.perturbations.pictures import perturbed_pictures
-from diptych.analysis.shortcuts import ShortcutOptions, Shortcuts
+from diptych.analysis.shortcuts.codes import ShortcutOptions
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.draws import Draws
 from diptych.core.errors import UsageError
 from diptych.core.fingerprint import fingerprint_bytes

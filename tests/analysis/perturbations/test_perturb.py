@@ -210,7 +210,7 @@ def test_perturbations_are_chosen_by_name_group_and_set():
     assert every == [one.name for one in choose_perturbations(reversed(PERTURBATIONS.names()))]
     groups = [one.group for one in choose_perturbations(["all"])]
     assert groups == sorted(groups, key=list(GROUPS).index)
-    assert {one.side for one in choose_perturbations(["text"])} == {"text"}
+    assert {one.direction for one in choose_perturbations(["text"])} == {"t2i"}
     assert [one.name for one in choose_perturbations(["typos", "typos"])] == [
         one.name for one in PERTURBATIONS if one.group == "typos"
     ]

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MissingExtraError, StorageError, UnknownNameError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.index import build_index, open_index
+from diptych.index import ENGINES, build_index, open_index
 from diptych.index.rescored import silenced
 from diptych.index.storage import FileRecord, Header
 
@@ -201,11 +201,11 @@ def test_its_numbers_are_whole_parts_of_scaled_weights():
 
 @pisa
 def test_every_algorithm_finds_the_same():
-    from diptych.index.engines.pisa import ALGORITHMS
-
     rows, queries = random_rows(600, 50), random_rows(30, 50, seed=1)
     index = build_index(bags(rows), "pisa")
-    found = [list(index.search(queries, 10, algorithm=name)) for name in ALGORITHMS]
+    found = [
+        list(index.search(queries, 10, algorithm=name)) for name in ENGINES.get("pisa").options[-1].choices
+    ]
     assert all(hits == found[0] for hits in found)
     impacts, asked = np.floor(rows * 100.0), np.floor(queries * 100.0)
     best = np.sort(asked @ impacts.T, axis=1)[:, ::-1][:, :10]

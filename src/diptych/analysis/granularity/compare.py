@@ -25,16 +25,12 @@ from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.data.source import SamplesOption, SeedOption
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
-from diptych.metrics.paired import (
-    check_flips,
-    corrected,
-    correction_named,
-    correction_text,
-    shares_of,
-    sign_flip_tests,
-)
+from diptych.metrics.paired import Correction, corrected, correction_text, shares_of, sign_flip_tests
 
 Pairing = Literal["auto", "images", "none"]
+
+_FLIPS = 10_000
+_CORRECTION: Correction = "holm"
 
 
 class GranularityOptions(SamplesOption, SeedOption):
@@ -181,7 +177,7 @@ def _statistics(tables: Sequence[np.ndarray], delta: np.ndarray) -> dict[str, np
     return found
 
 
-def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]:
+def paired_p(sides: Sequence[Side], seed: int) -> list[float | None]:
     """Return p-values of sign flips of images, whose values count from the mean of both collections."""
     totals = [side.sums.counts.sum(axis=0) for side in sides]
     mean = divided(sum(side.sums.sums.sum(axis=0) for side in sides), totals[0] + totals[1])
@@ -189,7 +185,7 @@ def paired_p(sides: Sequence[Side], flips: int, seed: int) -> list[float | None]
         divided(side.sums.sums - mean * side.sums.counts, total)
         for side, total in zip(sides, totals, strict=True)
     )
-    p = sign_flip_tests(np.nan_to_num(after - before), flips, seed)
+    p = sign_flip_tests(np.nan_to_num(after - before), _FLIPS, seed)
     return [float(one) if min(there) > 0 else None for one, *there in zip(p, *totals, strict=True)]
 
 
@@ -223,33 +219,30 @@ def compare_granularity(
     *,
     pairing: str = "auto",
     bootstrap: Bootstrap | None = None,
-    flips: int = 10_000,
-    correction: str = "holm",
 ) -> GranularityComparison:
-    check_flips(flips)
-    correct, how = correction_named(correction), bootstrap or Bootstrap()
-    for what, one, other in (
-        ("features", [own.name for own in first.features], [own.name for own in second.features]),
-        (
-            "definitions",
-            [own.definition for own in first.features],
-            [own.definition for own in second.features],
-        ),
-        ("languages", first.about["language"], second.about["language"]),
-    ):
-        if one != other:
+    how = bootstrap or Bootstrap()
+    alike = [
+        {
+            "features": [own.name for own in one.features],
+            "definitions": [own.definition for own in one.features],
+            "languages": one.about["language"],
+        }
+        for one in (first, second)
+    ]
+    for what, one in alike[0].items():
+        if one != (other := alike[1][what]):
             raise MismatchError(
                 f"{first.name} and {second.name} were measured with other {what}: {one} and {other}",
                 "measure both alike: diptych analyse granularity FIRST SECOND",
             )
     sides, paired, notes = sides_of(first, second, pairing)
-    p = paired_p(sides, flips, how.seed) if paired else unpaired_p(sides)
+    p = paired_p(sides, how.seed) if paired else unpaired_p(sides)
     means = [side.sums.means for side in sides]
     effects = effects_of(sides, bool(paired), how)
-    together = corrected(p, correct)
+    together = corrected(p, _CORRECTION)
     test = f"sign flips of {paired:,} images" if paired else "Welch's t-test over images"
-    tested = correction_text(correct, sum(one is not None for one in p))
-    notes.append(f"p: {test}{', ' if tested else ''}{tested}")
+    tested = correction_text(_CORRECTION, sum(one is not None for one in p))
+    notes.append(f"p: {test}, {tested}")
     about = f"{100 * how.confidence:g} % intervals of {how.samples:,} resamples of images"
     notes.append(about if how.samples else "no intervals")
     differences = tuple(

@@ -260,11 +260,11 @@ _BEGINNINGS = frozenset({"IN", "TO", "VBG", "VBN", "WDT", "WP", "WP$", "WRB"})
 
 @_feature("complement-phrases")
 def _complement_phrases(caption: Caption, lexicon: Lexicon) -> float:
-    words, tags, text = caption.words, caption.tags, caption.text
+    tags = caption.tags
     return sum(
         tags[place] in NOUN_TAGS
         and tags[place + 1] in _BEGINNINGS
         # A comma or a full stop ends the noun's phrase.
-        and text[words[place].end : words[place + 1].start].isspace()
-        for place in range(len(words) - 1)
+        and caption.between(place).isspace()
+        for place in range(len(tags) - 1)
     )

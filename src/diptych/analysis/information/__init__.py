@@ -3,8 +3,3 @@
 ``answers`` is what is true of them, ``questions`` codes it; ``probes`` are fitted by ``probing``, which runs them with
 their controls; ``audit`` does all of it and turns costs into shares with intervals; ``gap_of`` reads Theorem 1's gap.
 """
-
-from diptych.analysis.information.audit import CONDITIONS, Audit, Encoded, audit, gap_of
-from diptych.analysis.information.questions import MOST_ROWS, READING, ProbeName
-
-__all__ = ["CONDITIONS", "MOST_ROWS", "READING", "Audit", "Encoded", "ProbeName", "audit", "gap_of"]

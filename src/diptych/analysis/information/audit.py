@@ -7,7 +7,7 @@ al., Information-theoretic probing for linguistic structure, ACL 2020).
 
 Facts of an image are grouped by the captions that state them: the audit measures how much of what only one caption
 says survives in the image's embedding (thesis chapter 4), and how far that is from task-optimal
-(:func:`~diptych.analysis.information.gap_of`). Probes are
+(:func:`gap_of`). Probes are
 trained on rows of the split that the encoder was trained on: where it fits these in ways that do not carry over, the
 figures are about what holds for new images.
 """
@@ -55,7 +55,6 @@ class Held:
 
     @property
     def percent(self) -> float:
-        """Between 0 and 100."""
         return _percent(self.raw)
 
     @property
@@ -89,7 +88,7 @@ def held_of(
 
 @dataclass(frozen=True)
 class GroupFigure:
-    """One kind of information of :data:`~diptych.analysis.information.GROUPS`."""
+    """One kind of information of :data:`~diptych.analysis.information.questions.GROUPS`."""
 
     name: str
     held: dict[str, Held]  # per probe
@@ -98,8 +97,6 @@ class GroupFigure:
 
 @dataclass(frozen=True)
 class Probing:
-    """Figures of one probe on one question."""
-
     held: Held
     accuracy: float  # on test rows
     control_accuracy: float  # on test rows of the control task
@@ -172,7 +169,7 @@ class AuditProtocol:
 
 @dataclass(frozen=True, eq=False)
 class Audit(Tabular, Artifact, kind="information_audit", recreate="diptych analyse audit"):
-    """Result of :func:`~diptych.analysis.information.audit`."""
+    """Result of :func:`audit`."""
 
     protocol: AuditProtocol
     conditions: dict[str, dict[str, Side]]  # "without" and, if there are shortcuts, "with" → side → figures

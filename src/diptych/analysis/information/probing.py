@@ -34,9 +34,8 @@ from diptych.core.draws import draw_uniform
 from diptych.core.errors import UnknownNameError
 from diptych.core.fingerprint import fingerprint
 
-LabelledRows = tuple[
-    Tensor, Tensor
-]  # (n, d) rows, and (n, q) labels that are negative where a row has no label
+# (n, d) rows, and (n, q) labels that are negative where a row has no label
+LabelledRows = tuple[Tensor, Tensor]
 _BLOCK = 2048
 
 

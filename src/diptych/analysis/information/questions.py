@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -38,8 +38,6 @@ UNSTATED = "unstated "  # begins the name of a question about a fact that the ca
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers of the rows of one split."""
-
     keys: tuple[str, ...]  # the questions' names
     values: np.ndarray  # (n, q) objects: the answer as text, None where the row has no label
     groups: Mapping[str, np.ndarray]  # kind of information → (n, q) weights, 0 or more; usually 0 and 1
@@ -190,10 +188,8 @@ LEAST_IMAGES, MOST_SHARE = 40, 0.5
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
-def content_words(
-    collection: Collection, most: int = MOST_WORDS, fix: str = "audit a collection with more images"
-) -> tuple[str, ...]:
-    """Return the ``most`` words in the captions of the most images, the most frequent first."""
+def content_words(collection: Collection, fix: str) -> tuple[str, ...]:
+    """Return the :data:`MOST_WORDS` words in the captions of the most images, the most frequent first."""
     counts: Counter[str] = Counter()
     for image in range(collection.n_images):
         counts.update({word for caption in collection.captions_of(image) for word in _words_in(caption)})
@@ -206,7 +202,7 @@ def content_words(
     if not fit:
         where = f"{LEAST_IMAGES} to {highest:.0f} of {collection.n_images:,} training images"
         raise DataError(f"{collection.name}: no content word is in the captions of {where}", fix)
-    return tuple(fit[:most])
+    return tuple(fit[:MOST_WORDS])
 
 
 def image_words(collection: Collection, words: Sequence[str]) -> Answers:
@@ -237,16 +233,14 @@ def _words_in(caption: str) -> list[str]:
 
 UNLABELLED = -1  # the label of a row that a question does not concern
 SplitName = Literal["train", "validation", "test"]
-SPLIT_NAMES: tuple[SplitName, ...] = (
-    "train",
-    "validation",
-    "test",
-)  # what probes are trained, chosen and measured on
+# what probes are trained, chosen and measured on
+SPLIT_NAMES: tuple[SplitName, ...] = get_args(SplitName)
 
 # below so many training rows per class a probe may find less than there is. Of facts planted plainly (one-hot,
 # rotated, 2 to 25 classes, 128 dimensions) the linear probe finds 96 % with 5 rows per class and 99.8 % with
 # 10, the perceptron 54–76 % with 5, 80–94 % with 10 and 96–99 % with 50
 FEW_ROWS_PER_CLASS = 50
+_SHOWN = 6  # questions that a note names
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,9 +324,9 @@ def questions_of(train: Answers, validation: Answers, test: Answers) -> Question
     )
 
 
-def _some(names: Sequence[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _some(names: Sequence[str]) -> str:
+    shown, more = ", ".join(names[:_SHOWN]), len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def side_questions(
@@ -346,7 +340,7 @@ def side_questions(
     kinds: list[Callable[[Collection], Answers]]
     if not has_facts(train):
         of_words = image_words if images else caption_words
-        kinds = [partial(of_words, words=content_words(train, fix=more))]
+        kinds = [partial(of_words, words=content_words(train, more))]
     elif images:
         kinds = [partial(image_facts, ever=stated_keys(train))]
     else:

@@ -61,6 +61,10 @@ class Caption:
     def adjectives(self) -> list[int]:
         return self.places(ADJECTIVE_TAGS)
 
+    def between(self, place: int) -> str:
+        """Return what stands between a word and the next one."""
+        return self.text[self.words[place].end : self.words[place + 1].start]
+
     def replaced(self, words: Mapping[int, str]) -> str:
         spans = ((self.words[place], word) for place, word in words.items())
         return with_changes(self.text, [(of.start, of.end, word) for of, word in spans])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
@@ -17,6 +17,7 @@ from diptych.core.options import Options, parse_values
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
+from diptych.metrics.ground_truth import Direction
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,7 +35,7 @@ class NoOptions(Options):
 
 @dataclass(frozen=True)
 class Perturbation:
-    side: ClassVar[Literal["text", "image"]]
+    direction: ClassVar[Direction]  # of the queries that it changes
 
     name: str  # as it is requested and printed
     description: str  # one line of what it changes
@@ -59,7 +60,7 @@ class TextPerturbation(Perturbation):
     there is nothing to change. A text equal to the caption counts as unchanged too.
     """
 
-    side: ClassVar[Literal["text", "image"]] = "text"
+    direction: ClassVar[Direction] = "t2i"
 
     apply: Callable[[Caption, Draws, Any], str] = field(kw_only=True, repr=False)
     needs: frozenset[str] = frozenset()  # "tags" and "wordnet", where it looks at them
@@ -72,7 +73,7 @@ class TextPerturbation(Perturbation):
 class PicturePerturbation(Perturbation):
     """A change of an image: from an upright RGB image, its draws and the options to the changed one, RGB."""
 
-    side: ClassVar[Literal["text", "image"]] = "image"
+    direction: ClassVar[Direction] = "i2t"
 
     apply: Callable[[Image, Draws, Any], Image] = field(kw_only=True, repr=False)
 

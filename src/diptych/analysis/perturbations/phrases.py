@@ -91,7 +91,7 @@ def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -
     place = first
     while place < len(tags):
         tag = tags[place]
-        if place > begin and not close(caption, place - 1, place):
+        if place > begin and not close(caption, place - 1):
             break
         if tag in NOUN_TAGS:
             head = place
@@ -105,9 +105,9 @@ def _head(caption: Caption, tags: Sequence[str], first: int, determined: bool) -
     return head, place
 
 
-def close(caption: Caption, place: int, other: int) -> bool:
-    """Return whether nothing stands between two neighbouring words but a blank, or a comma and a blank."""
-    return caption.text[caption.words[place].end : caption.words[other].start].strip() in ("", ",")
+def close(caption: Caption, place: int) -> bool:
+    """Return whether nothing stands between a word and the next but a blank, or a comma and a blank."""
+    return caption.between(place).strip() in ("", ",")
 
 
 def finite_verbs(caption: Caption, tags: Sequence[str]) -> list[int]:

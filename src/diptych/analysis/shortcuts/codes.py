@@ -44,12 +44,10 @@ class ShortcutOptions(Options):
 
     @property
     def on_images(self) -> bool:
-        """Return whether images carry digits."""
         return self.setup in ("unique", "images", "bits", "per-caption")
 
     @property
     def on_captions(self) -> bool:
-        """Return whether captions end with digits."""
         return self.setup in ("unique", "captions", "bits", "per-caption")
 
     @model_validator(mode="after")

@@ -309,14 +309,13 @@ class DigitReport:
 def read_digits(
     target: Target,
     galleries: Mapping[Direction, tuple[int, float, int]] | None = None,
-    candidates: Iterable[int] | None = None,
 ) -> DigitReport:
     shares: dict[str, list[Printed]] = {way: list(target.recalls(way).values()) for way in DIRECTIONS}
     every = {ALL_CELLS: [cell for some in shares.values() for cell in some]} if all(shares.values()) else {}
     decimals = max((cell.decimals for some in shares.values() for cell in some), default=0)
     telling = range(1, min(100 * 10**decimals, _MOST_QUERIES))
     queries: dict[str, int] = {way: one[2] for way, one in (galleries or {}).items()}
-    tried = {*(telling if candidates is None else candidates), *queries.values()}
+    tried = {*telling, *queries.values()}
     sizes = {
         of: {rule: possible_sizes(values, rule, tried) for rule in RULES}
         for of, values in (every | shares).items()

@@ -93,11 +93,6 @@ class Target:
             if not math.isfinite(cell.value) or cell.value < 0 or (share and cell.value > 100):
                 raise UsageError(f"{name} = {cell.value} is no share in per cent", _FORM)
 
-    @classmethod
-    def of(cls, values: Mapping[str, float], decimals: int, label: str = "") -> Target:
-        """Return numbers that are all printed with so many decimals."""
-        return cls({name: Printed(float(value), decimals) for name, value in values.items()}, label)
-
     def recalls(self, direction: str) -> dict[int, Printed]:
         """Return the printed recalls of one direction by cut-off, ascending."""
         found = {}
@@ -110,7 +105,6 @@ class Target:
     @property
     def independent(self) -> Target:
         """Return the same without sums whose recalls are all printed: they say nothing more."""
-
         cells = {
             name: cell
             for name, cell in self.cells.items()
@@ -165,11 +159,7 @@ def as_target(given: object, decimals: int | None = None, label: str = "") -> Ta
             name: Printed(one.value, one.decimals if decimals is None else decimals)
             for name, one in given.cells.items()
         }
-        return (
-            given
-            if decimals is None and not label
-            else replace(given, cells=shown, label=label or given.label)
-        )
+        return replace(given, cells=shown, label=label or given.label)
     values: list[tuple[str, object]] = []
     if isinstance(given, Mapping):
         for key, value in given.items():

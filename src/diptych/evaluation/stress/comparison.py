@@ -8,7 +8,7 @@ all runs have is compared with the baseline's, query by query
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,25 +22,18 @@ from diptych.evaluation.comparison import baseline_of, check_alike, common_measu
 from diptych.evaluation.drops import DropDifference, OwnDrop, Paired, drop_differences, drops_line
 from diptych.evaluation.stress.conditions import RECREATE, Clean, Condition, open_condition
 from diptych.evaluation.stress.queries import RSUM
-from diptych.evaluation.stress.result import CLEAN, StressResult
+from diptych.evaluation.stress.result import CLEAN, Declared, StressResult
 
 _GAIN, _LANGUAGE = "gain of DCG_CM", "language"
 _OWN = ("encoder", "dataset", _LANGUAGE, _GAIN)  # of the data its content says more than its name
-_DECLARED = ("name", "description", "group", "keeps_meaning", "direction", "options")
 _DEFAULT = (RSUM, "nDCG_CM@10")
 _MARKER = "stress.json"
 
 
 @dataclass(frozen=True)
-class ComparedRow:
-    """One perturbation, measured one way, of all models; its own fields are those of a stress run's row."""
+class ComparedRow(Declared):
+    """One perturbation, measured one way, of all models."""
 
-    name: str
-    description: str
-    group: str
-    keeps_meaning: bool
-    direction: str
-    options: Mapping[str, Any]
     measure: str
     unseen: Mapping[str, float]  # per model, share of changed queries that it gives the row of the clean one
     differences: Mapping[str, DropDifference]  # per model but the baseline, against it
@@ -170,7 +163,7 @@ def compare_stress(
     tested = iter(drop_differences(pairs, **how))
     compared = tuple(
         ComparedRow(
-            **{declared: getattr(first.result.row(name), declared) for declared in _DECLARED},
+            **{one.name: getattr(first.result.row(name), one.name) for one in fields(Declared)},
             measure=measure,
             unseen={run.name: run.result.row(name).same_share for run in runs},
             differences={run.name: next(tested) for run in others},
@@ -204,18 +197,12 @@ def compare_stress(
 
 def _check_comparable(first: _Run, run: _Run) -> None:
     """Refuse runs that did not evaluate the same queries over the same gallery; encoders may differ."""
-    metadata = []
-    for one in (first, run):
-        metadata.append(
-            {
-                **{name: value for name, value in one.result.protocol.items() if name not in _OWN},
-                **{f"{way} queries": mark for way, mark in one.clean.queries.items()},
-                **{
-                    f"images of {way} queries": fingerprint(of.tolist())
-                    for way, of in one.clean.cluster.items()
-                },
-            }
-        )
+    metadata = [
+        {name: value for name, value in one.result.protocol.items() if name not in _OWN}
+        | {f"{way} queries": mark for way, mark in one.clean.queries.items()}
+        | {f"images of {way} queries": fingerprint(of.tolist()) for way, of in one.clean.cluster.items()}
+        for one in (first, run)
+    ]
     check_alike((first.name, run.name), metadata, "stress both on the same data with the same options")
 
 

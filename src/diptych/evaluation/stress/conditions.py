@@ -229,9 +229,8 @@ class StressJob(Artifact, kind="conditions", recreate=RECREATE):
     """Marks a folder of conditions; each says itself what it was made of."""
 
 
-Rows = tuple[
-    np.ndarray, np.ndarray | None
-]  # of changed queries, and by a relevance model that reads them too
+# of changed queries, and by a relevance model that reads them too
+Rows = tuple[np.ndarray, np.ndarray | None]
 
 
 def _measured(
@@ -291,10 +290,6 @@ def _worst(clean: np.ndarray, rank: np.ndarray, cluster: np.ndarray) -> np.ndarr
     return np.asarray(order[np.sort(first)][:_WORST])
 
 
-def direction_of(perturbation: Perturbation) -> Direction:
-    return "t2i" if isinstance(perturbation, TextPerturbation) else "i2t"
-
-
 def conditions_job(folder: Path) -> Job[Condition]:
     return Job(folder / "conditions", StressJob(), Condition, noun="conditions", suffix="")
 
@@ -320,14 +315,11 @@ class Conditions:
     content: Mapping[str, Any]  # fingerprints of everything else that a condition depends on
 
     @cached_property
-    def clean(self) -> dict[Direction, dict[str, np.ndarray]]:
-        return {direction: side.measured(self.measures) for direction, side in self.sides.items()}
-
-    def stored_clean(self) -> Clean:
+    def clean(self) -> Clean:
         return Clean(
-            {str(way): dict(given) for way, given in self.clean.items()},
-            {str(way): np.asarray(side.cluster, dtype=np.int64) for way, side in self.sides.items()},
-            {str(way): fingerprint_lists(side.ids, side.gallery_ids) for way, side in self.sides.items()},
+            {way: side.measured(self.measures) for way, side in self.sides.items()},
+            {way: np.asarray(side.cluster, dtype=np.int64) for way, side in self.sides.items()},
+            {way: fingerprint_lists(side.ids, side.gallery_ids) for way, side in self.sides.items()},
         )
 
     @cached_property
@@ -365,8 +357,7 @@ class Conditions:
 
     def _make(self, unit: tuple[Perturbation, int]) -> Condition:
         perturbation, seed = unit
-        direction, job = direction_of(perturbation), conditions_job(self.folder)
-        name, key = perturbation.name, self.key(perturbation, seed)
+        name, key, job = perturbation.name, self.key(perturbation, seed), conditions_job(self.folder)
         finished = (job.get(f"{name}-{one}", self.key(perturbation, one)) for one in self.seeds)
         before = {one.seed: one for one in finished if one is not None}
         if isinstance(perturbation, TextPerturbation):
@@ -377,8 +368,8 @@ class Conditions:
         if rows is None:
             return replace(_twins(change, before)[0], seed=seed, key=key, reasons=change.reasons)
         made_of: dict[str, Any] = {"perturbation": name, "seed": seed, "key": key}
-        clean, side = self.clean[direction], self.sides[direction]
-        return _measured(side, clean, self.measures, change, *rows, **made_of)
+        way = perturbation.direction
+        return _measured(self.sides[way], self.clean.values[way], self.measures, change, *rows, **made_of)
 
     def _captions(
         self, perturbation: TextPerturbation, seed: int, before: Mapping[int, Condition]

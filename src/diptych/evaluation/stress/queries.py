@@ -16,10 +16,7 @@ from diptych.metrics import Direction, GroundTruth, Positives, similarity
 
 _GALLERIES = ("split", "all")  # the images that captions query: of the split, or all of the collection
 
-RSUM = (
-    "rsum"  # R@1 + R@5 + R@10 of one direction in per cent, 300 at most: the column of the thesis's Table 5.3
-)
-
+RSUM = "rsum"  # R@1 + R@5 + R@10 of one direction in per cent, at most 300: as in the thesis's Table 5.3
 _PARTS = ("R@1", "R@5", "R@10")
 RANK = "medr"  # the measure whose value per query is the rank of its best positive
 

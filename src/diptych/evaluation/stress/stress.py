@@ -32,8 +32,7 @@ from diptych.encoders.given_rows import GivenRows
 from diptych.evaluation.drops import drops_line
 from diptych.evaluation.stress.conditions import Clean, Conditions
 from diptych.evaluation.stress.queries import RSUM, Part, part_of, queries_of
-from diptych.evaluation.stress.result import CLEAN, StressResult
-from diptych.evaluation.stress.summary import agreements, rows_of
+from diptych.evaluation.stress.result import CLEAN, StressResult, agreements, rows_of
 from diptych.metrics import measure
 
 STRESS_MEASURES = ("R@1", "R@5", "R@10", RSUM, "DCG_CM@10", "nDCG_CM@10")
@@ -125,12 +124,12 @@ def stress(
         try:
             Clean.open(folder / CLEAN, of=key)
         except StorageError:  # missing, corrupt or of other content
-            conditions.stored_clean().save(folder / CLEAN, of=key)
+            conditions.clean.save(folder / CLEAN, of=key)
         with suppress(StorageError):
             finished = StressResult.open(folder, of=key)
             object.__setattr__(finished, "opened", True)
             return finished
-        clean = conditions.clean
+        clean = conditions.clean.values
         result = StressResult(
             key=key,
             model=str(encoded.about["encoder"].get("name", encoder.family)),

@@ -12,8 +12,7 @@ from diptych.evaluation.comparison import p_cell
 from diptych.evaluation.drops import DropDifference
 from diptych.evaluation.stress.comparison import ComparedRow, StressComparison
 from diptych.evaluation.stress.queries import RSUM
-from diptych.evaluation.stress.result import StressResult, StressRow
-from diptych.evaluation.stress.summary import CHANGE_GROUPS
+from diptych.evaluation.stress.result import CHANGE_GROUPS, StressResult, StressRow
 from diptych.metrics import measure
 
 WAYS = {"t2i": "captions query images", "i2t": "images query captions"}

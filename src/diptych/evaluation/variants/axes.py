@@ -1,4 +1,4 @@
-"""Axes: what a protocol leaves open, and the choices there are, each default first.
+"""Axes: what a protocol leaves open, and the choices there are, each default first; ``axes.toml`` says them in words.
 
 A choice sets fields of :class:`Settings`, which is everything that a variant of the protocol is.
 """
@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from diptych.core.draws import draw_uniform
+from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.evaluation.printed.target import SUM_PARTS, Target, cell_parts
 from diptych.metrics.ground_truth import DIRECTIONS, GroundTruth
@@ -25,7 +27,7 @@ Depth = int | Literal["everything"]  # how many candidates of each query are ran
 Sources = Mapping[str, "Scored"]  # test sets by label, the one that is evaluated by default first
 
 DEPTHS = (1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256)  # numbers of candidates that are tried, as far as they go
-FIRST_CAPTION = "first caption"
+_DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("axes.toml"))
 _THOUSAND, _FOLDS, _LEAST = 1_000, 5, 50  # a fold has at least 50 images
 
 
@@ -36,7 +38,7 @@ class Settings:
     source: str  # label of the embeddings
     captions: str = ""  # which texts stay, by a name of :data:`KEPT`; empty for all
     partition: str = "full"  # how the images are cut into galleries
-    relevance: str = ""  # :data:`FIRST_CAPTION` where only an image's first caption is relevant to it
+    relevance: str = ""  # ``"first caption"`` where only an image's first caption is relevant to it
     depth: Depth = "everything"  # of the best by contrastive score
     matched: bool = False  # whether the matching score ranks the candidates, or the contrastive score
     shrinks: bool = False  # whether fewer stored candidates will do in a smaller gallery
@@ -73,8 +75,14 @@ class Choice:
     name: str  # short, e.g. ``2``; printed behind the axis's name
     words: str  # what it means, to stand behind a colon
     fields: Mapping[str, Any] = field(default_factory=dict)  # of :class:`Settings`
-    # whether it can make a difference, given all other choices
+    # whether it can make a difference, given all other choices; not asked of a default
     applies: Callable[[Settings], bool] = lambda settings: True
+
+    @classmethod
+    def declared(cls, axis: str, *applies: Callable[[Settings], bool]) -> list[Choice]:
+        """Return the choices of an axis that ``axes.toml`` has."""
+        choices = _DECLARED[axis]["choices"].items()
+        return [cls(name, one["words"], one.get("fields", {}), *applies) for name, one in choices]
 
 
 _Choices = Callable[[Sources, Target], Iterable[Choice]]
@@ -90,8 +98,8 @@ class Axis:
 AXES: Registry[Axis] = Registry("axis of protocols", "diptych.evaluation.variants.axes")
 
 
-def _axis(name: str, description: str) -> Callable[[_Choices], Axis]:
-    return lambda choices: AXES.add(Axis(name, description, choices))
+def _axis(name: str) -> Callable[[_Choices], Axis]:
+    return lambda choices: AXES.add(Axis(name, _DECLARED[name]["description"], choices))
 
 
 def _place_within_image(truth: GroundTruth) -> np.ndarray:
@@ -124,22 +132,18 @@ KEPT = {"first five": partial(_first, count=5), "first": partial(_first, count=1
 """From a ground truth and a number for every image to the rows of the texts that stay, ascending."""
 
 
-@_axis("captions", "which captions of each image are queries and gallery: all, the first, one at random")
+@_axis("captions")
 def _captions(sources: Sources, target: Target) -> Iterator[Choice]:
     homes = [source.truth.text_image for source in sources.values()]
     most = max(int(np.bincount(home[home >= 0], minlength=1).max()) for home in homes)
-    yield Choice("all", "every caption of an image")
-    words = {"first five": "the first five captions of each image"}
-    words["first"] = "only the first caption of each image"
-    for name in KEPT:
-        if most > (5 if name == "first five" else 1):
-            drawn = "one caption of each image, drawn at random"
-            yield Choice(name, words.get(name, drawn), {"captions": name})
+    for choice in Choice.declared("captions"):
+        if choice.name == "all" or most > (5 if choice.name == "first five" else 1):
+            yield choice
 
 
-@_axis("columns", "whether R@1, R@5, R@10 or the directions were exchanged in print")
+@_axis("columns")
 def _columns(sources: Sources, target: Target) -> Iterator[Choice]:
-    yield Choice("own", "every value in its own column")
+    yield from Choice.declared("columns")
     full = [way for way in DIRECTIONS if all(f"{way} {part}" in target.cells for part in SUM_PARTS)]
     for ways, by in product([*([way] for way in full), *([full] if len(full) > 1 else [])], (1, 2)):
         turned, sides = (*SUM_PARTS[by:], *SUM_PARTS[:by]), " and ".join(ways)
@@ -174,35 +178,26 @@ def first_caption_relevant(truth: GroundTruth) -> GroundTruth:
     )
 
 
-@_axis("counting", "what R@K counts where a query has several positives: any of them, their share, the first")
+@_axis("counting")
 def _counting(sources: Sources, target: Target) -> Iterator[Choice]:
-    def several(settings: Settings) -> bool:
-        return settings.captions in ("", "first five")
-
-    yield Choice("any of k", "a query with one positive found is a hit")
+    usual, *others = Choice.declared("counting", lambda settings: settings.captions in ("", "first five"))
+    yield usual
     truths = [source.truth for source in sources.values()]
     if any(truth.positives(way).counts.max(initial=0) > 1 for truth in truths for way in DIRECTIONS):
-        for name, words in (
-            ("share of all", "R@K is the share of a query's positives that are found"),
-            ("share of possible", "R@K is positives found over min(K, positives)"),
-        ):
-            yield Choice(name, words, {"counting": name}, several)
-        words = "of an image's captions only the first counts, all others stay in the gallery"
-        yield Choice(FIRST_CAPTION, words, {"relevance": FIRST_CAPTION}, several)
+        yield from others
 
 
-@_axis("digits", "whether printed numbers are rounded or cut off; it decides only on agreement to the digit")
+@_axis("digits")
 def _digits(sources: Sources, target: Target) -> Iterator[Choice]:
-    yield Choice("rounded", "printed numbers are rounded")
-    yield Choice("cut off", "digits behind the printed ones are cut off", {"rule": "truncate"})
+    yield from Choice.declared("digits")
 
 
-@_axis("galleries", "one gallery, or folds of it whose values are averaged (COCO 1K)")
+@_axis("galleries")
 def _galleries(sources: Sources, target: Target) -> Iterator[Choice]:
     sizes = [source.truth.n_images for source in sources.values()]
     counts = {n // _THOUSAND for n in sizes if n > _THOUSAND and n % _THOUSAND == 0}
     counts |= {_FOLDS for n in sizes if n % _FOLDS == 0 and n // _FOLDS >= _LEAST}
-    yield Choice("full", "the whole test set is one gallery")
+    yield from Choice.declared("galleries")
     for count in sorted(counts):
         each = " or ".join(f"{size:,}" for size in sorted({n // count for n in sizes if n % count == 0}))
         words = f"{count} galleries of {each} images in their order, averaged"
@@ -230,7 +225,7 @@ def _candidates(depth: Depth, matched: bool, stored: bool = False) -> Choice:
     return Choice(str(depth), f"{words}{beyond}{end}", fields)
 
 
-@_axis("k_test", "how many candidates of each query are ranked, and whether a matching score ranks them")
+@_axis("k_test")
 def _k_test(sources: Sources, target: Target) -> Iterator[Choice]:
     source = next(iter(sources.values()))
     most, gallery = source.most_matched, min(source.truth.n_images, source.truth.n_texts)
@@ -249,52 +244,35 @@ def _k_test(sources: Sources, target: Target) -> Iterator[Choice]:
             yield _candidates(depth, source.most_matched != 0)
 
 
-@_axis("mAP", "whether an average precision is divided by all positives or by those that were found")
+@_axis("mAP")
 def _average_precision(sources: Sources, target: Target) -> Iterator[Choice]:
-    yield Choice("over positives", "mAP@k is divided by all positives that could be among the first k")
+    over_positives, over_hits = Choice.declared("mAP")
+    yield over_positives
     if any(cell_parts(name)[1].startswith("mAP@") for name in target.cells):
-        words = "mAP@k is divided by the positives that are found among the first k, as published code does"
-        yield Choice("over hits", words, {"over_hits": True})
+        yield over_hits
 
 
-@_axis("source", "which embeddings of the same model: split, text cut, prompt, as named with --also")
+@_axis("source")
 def _source(sources: Sources, target: Target) -> Iterator[Choice]:
     for label, source in sources.items():
         words = f"embeddings of {source.truth.n_images:,} images and {source.truth.n_texts:,} captions"
         yield Choice(label, words, {"source": label})
 
 
-@_axis("ties", "what stands where when scores are equal")
+@_axis("ties")
 def _ties(sources: Sources, target: Target) -> Iterator[Choice]:
     def differs(settings: Settings) -> bool:
         return settings.ties != replace(settings, ties="").tie_rule
 
-    yield Choice("expected", "every order of equal scores is equally likely")
-    for rule, first in (
-        ("compat", "later gallery rows come"),
-        ("pessimistic", "the negatives come"),
-        ("optimistic", "the positives come"),
-    ):
-        yield Choice(rule, f"of equal scores {first} first", {"ties": rule}, differs)
+    yield from Choice.declared("ties", differs)
 
 
-@_axis(
-    "unranked",
-    "what becomes of items that are no candidates: missed, tied at -100 as published, or after them",
-)
+@_axis("unranked")
 def _unranked(sources: Sources, target: Target) -> Iterator[Choice]:
     def differs(settings: Settings) -> bool:
+        if settings.unranked == "contrastive" and not settings.matched:
+            return False  # the contrastive order after candidates in that order is the whole ranking
         usual = replace(settings, unranked="").unranked_rule
         return settings.depth != "everything" and settings.unranked != usual
 
-    def two_scores(settings: Settings) -> bool:
-        # The contrastive order after candidates in that order is the whole ranking.
-        return settings.depth != "everything" and settings.matched
-
-    yield Choice("usual", "as k_test says")
-    for rule, words, applies in (
-        ("miss", "is found by no cut-off", differs),
-        ("published", "ties at -100, later gallery rows first", differs),
-        ("contrastive", "follows in the order of the contrastive score", two_scores),
-    ):
-        yield Choice(rule, f"what was not ranked {words}", {"unranked": rule}, applies)
+    yield from Choice.declared("unranked", differs)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from diptych.core.table import Cell, Table, Tabular
-from diptych.evaluation.printed import DigitReport, Target, read_digits
+from diptych.evaluation.printed.digits import DigitReport, read_digits
+from diptych.evaluation.printed.target import Target
 from diptych.evaluation.variants.axes import AXES, Choice
 from diptych.metrics.ground_truth import Direction
 
@@ -158,12 +159,9 @@ class Exploration(Tabular):
         words = {(axis, one.name): one.words for axis, choices in self.choices.items() for one in choices}
         return "; ".join(words[change] for change in variant.changes)
 
-    def sentences(self) -> list[str]:
-        """Return the verdict and what it leaves open, then what the digits say."""
-        return [*explain(self), *self.digits.sentences()]
-
     def __str__(self) -> str:
-        return "\n".join(self.sentences())
+        """Return the verdict and what it leaves open, then what the digits say."""
+        return "\n".join([*explain(self), *self.digits.sentences()])
 
     def tables(self) -> list[Table]:
         """Return the printed cells, with the nearest variants where there are any."""

@@ -26,9 +26,7 @@ from diptych.metrics.ranks import Ranks, TieGroups, check_sizes, ranks_of, tie_g
 from diptych.metrics.sources import GivenScores, Rows, ScoreSource
 from diptych.metrics.topk import best_of
 
-_LEAST = (
-    10  # stored candidates that are left at least in a smaller gallery, so that R@10 is that of a ranking
-)
+_LEAST = 10  # stored candidates left at least in a smaller gallery, so that R@10 is that of a ranking
 _KEPT = 6  # views whose candidates are kept
 
 
@@ -133,12 +131,9 @@ class Recompute:
         self._sources, self._most, self._threads, self._cells = sources, most, threads, tuple(cells)
         kinds = [kind for _, kind in map(cell_parts, self._cells) if kind != "rsum"]
         self._measures = [cast(Measure, measure(name)) for name in dict.fromkeys([*SUM_PARTS, *kinds])]
-        self._values, self._ranked, self._whole = (
-            cache(self._compute),
-            cache(self._rank),
-            cache(self._rank_all),
-        )
-        self._view, self._chosen = cache(self._cut), lru_cache(_KEPT)(self._choose)
+        self._values, self._ranked = cache(self._compute), cache(self._rank)
+        self._whole, self._view = cache(self._rank_all), cache(self._cut)
+        self._chosen = lru_cache(_KEPT)(self._choose)
 
     def cells(self, settings: Settings) -> dict[str, float]:
         """Return the printed cells, shares in per cent, with all their digits."""

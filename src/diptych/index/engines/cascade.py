@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.engine import ENGINES, Engine, Hits, Option, OptionValue, Vectors
-from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
+from diptych.index.engine import Hits, OptionValue, Vectors, declare
+from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.postings import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 
@@ -64,22 +64,4 @@ def strongest_terms(queries: csr_array, count: int) -> csr_array:
     return few
 
 
-CASCADE = ENGINES.add(
-    Engine(
-        name="cascade",
-        description="a few of the query's terms choose candidates, all of them rank these; misses items",
-        index=CascadeIndex,
-        approximate=True,
-        options=(
-            HUB_SHARE,
-            Option(
-                "first_terms", 8, "terms of a query that the first stage searches for, its strongest", 1, True
-            ),
-            Option(
-                "candidates", 1000, "items the first stage hands on; more: higher recall, slower", 1, True
-            ),
-        ),
-        vectors="sparse",
-        two_stages=True,
-    )
-)
+declare("cascade", CascadeIndex)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Hits, Known, OptionValue, Vectors
+from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header, load_array
 from diptych.index.vectors import RowStore, dense_vectors, row_norms
@@ -59,11 +59,4 @@ class ExactIndex(LocalIndex):
         return cls(RowStore(rows, norms), IdTable.read(folder), **header.known())
 
 
-EXACT = ENGINES.add(
-    Engine(
-        name="exact",
-        description="compares every item with every query; the right choice up to about 150,000 items",
-        index=ExactIndex,
-        approximate=False,
-    )
-)
+declare("exact", ExactIndex)

@@ -16,7 +16,7 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.errors import StorageError
 from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
+from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k
@@ -164,17 +164,4 @@ def _reason(error: RuntimeError) -> str:
     return str(error).strip().splitlines()[-1].split("Error: ")[-1]
 
 
-HNSW = ENGINES.add(
-    Engine(
-        name="hnsw",
-        description="a graph that misses a few items and looks at few; for more than about 150,000 items",
-        index=HnswIndex,
-        approximate=True,
-        options=(
-            Option("m", 32, "links per item in the graph; more: better, larger", 2),
-            Option("ef_construction", 100, "candidates kept while linking; more: better, slower build", 1),
-            Option("ef_search", 128, "candidates kept while searching; more: higher recall, slower", 1, True),
-            Option("threads", 1, "threads that build; 1: the same graph every time, 0: all cores", 0),
-        ),
-    )
-)
+declare("hnsw", HnswIndex)

@@ -10,8 +10,8 @@ import numpy as np
 
 from diptych.core.errors import UsageError
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Hits, Known, OptionValue, Vectors
-from diptych.index.engines.inverted import HUB_SHARE, InvertedIndex
+from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
+from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.postings import Found, Postings, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
@@ -80,14 +80,4 @@ class ImpactsIndex(SlotIndex):
         return cls(Postings.read(folder, len(ids), header.width), ids, **header.known())
 
 
-IMPACTS = ENGINES.add(
-    Engine(
-        name="impacts",
-        description="sparse search over 8-bit weights only: smaller, almost exact, for what no longer changes",
-        index=ImpactsIndex,
-        approximate=True,
-        options=(HUB_SHARE,),
-        vectors="sparse",
-        can_add=False,
-    )
-)
+declare("impacts", ImpactsIndex)

@@ -10,16 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Vectors
+from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.kernels import can_compile
 from diptych.index.postings import Postings, Segment, Segments
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
-
-HUB_SHARE = Option(
-    "hub_share", 0.05, "share of items from which on a term is kept as a row over all of them", 0.0
-)
 
 
 class InvertedIndex(SlotIndex):
@@ -79,13 +75,4 @@ class InvertedIndex(SlotIndex):
         return cls(segments, IdTable.read(folder), **header.known())
 
 
-INVERTED = ENGINES.add(
-    Engine(
-        name="inverted",
-        description="exact search of sparse vectors: frequent terms as rows, rare ones as posting lists",
-        index=InvertedIndex,
-        approximate=False,
-        options=(HUB_SHARE,),
-        vectors="sparse",
-    )
-)
+declare("inverted", InvertedIndex)

@@ -19,14 +19,11 @@ import numpy as np
 from diptych.core.context import task
 from diptych.core.extras import require
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
+from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
-
-# Ways to the same hits; ``block_max_wand`` is the library's default, ``maxscore`` usually its fastest.
-ALGORITHMS = ("block_max_maxscore", "block_max_wand", "maxscore", "ranked_or", "wand")
 
 _MARK = "pt_meta.json"  # by which the library knows an index of its own
 _COMPRESSED = "quantized.q0.bmw.64.block_simdbp"
@@ -154,21 +151,4 @@ def _documents(rows: SparseRows) -> Iterator[dict[str, Any]]:
         yield {"docno": str(slot), "toks": dict(bag)}
 
 
-PISA = ENGINES.add(
-    Engine(
-        name="pisa",
-        description="posting lists of whole-number impacts (PISA), the engine of Table 3.6, for comparison",
-        index=PisaIndex,
-        approximate=True,
-        options=(
-            Option(
-                "scale", 100.0, "what items' weights are multiplied by before they are cut to whole", 1e-6
-            ),
-            Option("query_scale", 100.0, "the same for queries' weights", 1e-6),
-            Option("algorithm", "block_max_wand", f"one of {', '.join(ALGORITHMS)}", None, True, ALGORITHMS),
-        ),
-        vectors="sparse",
-        can_add=False,
-        can_delete=False,
-    )
-)
+declare("pisa", PisaIndex)

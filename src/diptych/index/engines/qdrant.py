@@ -9,7 +9,6 @@ fingerprint of its content, so what is there already is not sent again.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +20,18 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.context import task
-from diptych.core.errors import DataError, MismatchError, StorageError, UsageError
+from diptych.core.errors import MismatchError, StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
 from diptych.encoders.embeddings import canonical_rows
 from diptych.index.contract import Index
-from diptych.index.engine import ENGINES, Engine, Hits, Known, Option, OptionValue, Record, Vectors
+from diptych.index.engine import Hits, Known, OptionValue, Record, Vectors, declare
 from diptych.index.qdrant_connection import (
-    CONNECTION_OPTIONS,
+    OWN,
     Connection,
     Where,
+    checked_records,
     field_types,
     filter_of,
     models,
@@ -39,9 +39,6 @@ from diptych.index.qdrant_connection import (
 from diptych.index.slots import load_ids
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header, load_array
-
-# The payload's field of this package; next to it are the fields of the item's metadata.
-OWN = "diptych"
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _ELSE = "name another collection, or pass replace=True to delete this one first"
@@ -114,7 +111,7 @@ class QdrantIndex(Index):
 
     @classmethod
     def _build(cls, embeddings: Any, known: Known, records: Sequence[Record] | None = None) -> Self:
-        records, options = _checked_records(records, embeddings.ids), known["options"]
+        records, options = checked_records(records, embeddings.ids), known["options"]
         # What was to be replaced is: an index built from these options must not change this one.
         index = cls(**{**known, "options": {**options, "replace": False}})
         rows = index._checked(embeddings.rows, embeddings.ids, "item")
@@ -242,7 +239,7 @@ class QdrantIndex(Index):
         return self._items
 
     def _add(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record] | None = None) -> None:
-        records = _checked_records(records, ids)
+        records = checked_records(records, ids)
         first = time.time_ns()  # later than every row number and every earlier addition of any client
         try:
             self._upload(ids, vectors, "added", first, records)
@@ -368,7 +365,7 @@ class QdrantIndex(Index):
                         "another index took its place: open that one, or build this one again elsewhere",
                     )
 
-    def rebuild(self, *, sample: Vectors | None = None, **options: Any) -> Self:
+    def rebuild(self, **options: Any) -> Self:
         """As the contract says; on a server into another collection, for it keeps its own in order."""
         chosen = {**self.options, **options}
         same = all(chosen[name] == self.options[name] for name in ("url", "collection"))
@@ -382,28 +379,7 @@ class QdrantIndex(Index):
             [name for _, name, _, _ in items], self._rows([item[3] for item in items])
         )
         records = [record for _, _, record, _ in items]
-        return type(self).build(embeddings, sample=sample, records=records, **chosen)
-
-
-def _checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the metadata of each id as JSON gives it back; None without any."""
-    if records is None:
-        return None
-    if len(records) != len(ids):
-        raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
-    checked = []
-    for name, record in zip(ids, records, strict=True):
-        if OWN in record:
-            raise DataError(
-                f"the metadata of {name!r} has a field {OWN!r}, which is taken", "give the field another name"
-            )
-        try:
-            checked.append(json.loads(json.dumps(dict(record), allow_nan=False)))
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
-            ) from None
-    return checked
+        return type(self).build(embeddings, records=records, **chosen)
 
 
 class SparseQdrantIndex(QdrantIndex):
@@ -450,30 +426,5 @@ class SparseQdrantIndex(QdrantIndex):
         return SparseRows.read(folder, items, self.width).csr()
 
 
-ENGINES.add(
-    Engine(
-        name="qdrant",
-        description="dense vectors and metadata on a Qdrant server or cluster; for more than one machine holds",
-        index=QdrantIndex,
-        approximate=True,
-        options=(
-            *CONNECTION_OPTIONS,
-            Option("m", 16, "links per item in the server's graph; more: better, larger", 2),
-            Option("ef_construction", 100, "candidates kept while linking; more: better, slower build", 1),
-            Option("ef_search", 128, "candidates kept while searching; more: higher recall, slower", 1, True),
-        ),
-        filters=True,
-    )
-)
-
-ENGINES.add(
-    Engine(
-        name="qdrant-sparse",
-        description="bags of terms and metadata on a Qdrant server or cluster",
-        index=SparseQdrantIndex,
-        approximate=False,
-        options=CONNECTION_OPTIONS,
-        vectors="sparse",
-        filters=True,
-    )
-)
+declare("qdrant", QdrantIndex)
+declare("qdrant-sparse", SparseQdrantIndex)

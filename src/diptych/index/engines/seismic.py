@@ -17,7 +17,7 @@ from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
 from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import ENGINES, Engine, Known, Option, OptionValue
+from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
 from diptych.index.slots import IdTable
 from diptych.index.sparse_rows import SparseRows
@@ -119,27 +119,4 @@ class SeismicIndex(RescoredIndex):
         return cls(lists, rows, ids, **header.known())
 
 
-SEISMIC = ENGINES.add(
-    Engine(
-        name="seismic",
-        description="clustered posting lists (Seismic); misses a few items, very fast for the best ten",
-        index=SeismicIndex,
-        approximate=True,
-        options=(
-            Option("n_postings", 1000, "postings kept per term, on average; more: better, larger", 1),
-            Option("centroid_fraction", 0.1, "clusters of a list, as a share of its postings", 1e-6),
-            Option("min_cluster_size", 2, "items of a cluster, at least", 1),
-            Option("summary_energy", 0.4, "share of a cluster's weight that its summary keeps", 1e-6),
-            Option("max_fraction", 1.5, "longest list, as a multiple of n_postings", 1e-6),
-            Option("doc_cut", 15, "terms of an item that clustering looks at", 1),
-            Option("nknn", 0, "nearest neighbours kept for every item", 0),
-            Option("query_cut", 20, "terms of a query whose lists are read; more: higher recall", 1, True),
-            Option("heap_factor", 0.7, "share of the k-th score a cluster must promise", 0, True),
-            Option("n_knn", 0, "neighbours of each hit that are looked at too, at most nknn", 0, True),
-            Option("threads", 1, "threads that build; 0: all cores", 0),
-        ),
-        vectors="sparse",
-        can_add=False,
-        can_delete=False,
-    )
-)
+declare("seismic", SeismicIndex)

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, product
 
-from diptych.analysis.granularity import Granularity, choose_features, compare_granularity
-from diptych.analysis.granularity.result import comparison_table
+from diptych.analysis.granularity.compare import compare_granularity
+from diptych.analysis.granularity.features import choose_features
+from diptych.analysis.granularity.result import Granularity, comparison_table
 from diptych.core.table import Cell, Table
-from diptych.evaluation.stress import StressResult, StressRow
 from diptych.evaluation.stress.queries import RSUM
+from diptych.evaluation.stress.result import StressResult, StressRow
 from diptych.evaluation.stress.tables import percent
 from diptych.studies.claims import lists_of
 from diptych.studies.compare import Further

@@ -47,9 +47,8 @@ class SeverityOptions(NoOptions):
         severity, amount = given.get("severity"), given.get(cls.amount)
         if amount is None:
             severity = DEFAULT_SEVERITY if severity is None else severity
-            known = (
-                type(severity) is int and 1 <= severity <= 5
-            )  # others are refused where the field is checked
+            # others are refused where the field is checked
+            known = type(severity) is int and 1 <= severity <= 5
             return {**given, "severity": severity, cls.amount: cls.amounts[severity - 1 if known else 0]}
         stands_for = cls.amounts.index(amount) + 1 if amount in cls.amounts else None
         if severity not in (None, stands_for):

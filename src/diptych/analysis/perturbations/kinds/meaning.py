@@ -65,7 +65,7 @@ def _nouns_of(caption: Caption, tags: Sequence[str]) -> list[int | None]:
     found: list[int | None] = [None] * len(tags)
     for place in range(len(tags) - 2, -1, -1):
         after = place + 1
-        if not phrases.close(caption, place, after):
+        if not phrases.close(caption, place):
             continue
         if tags[after] in NOUN_TAGS:
             more = found[after] is not None and tags[after + 1] in NOUN_TAGS
@@ -81,9 +81,7 @@ def _nouns_of(caption: Caption, tags: Sequence[str]) -> list[int | None]:
 _NEGATIVE = english.listed("no not none nobody nothing nowhere never neither nor without cannot")
 _NEGATIVE_ENDINGS = ("n't", "n’t")
 _NAMES, _NAMED = ("NNP", "NNPS"), (["NNP"], ["NNPS"])
-_COUNTED = frozenset(
-    {"a", "an", "some", "any", "one", "two", "several", "many", "three", "four", "five", "lots"}
-)
+_COUNTED = english.listed("a an some any one two several many three four five lots")
 
 
 @registering(TextPerturbation, "negation")

@@ -72,7 +72,7 @@ def nouns(caption: Caption) -> list[Term]:
         if term is not None and not _is_prepositional(caption, tags, term.span):
             found.append(term)
         place = (place if term is None else term.span[0]) - 1
-        while place >= 0 and tags[place] in NOUN_TAGS and _next_to(caption, place):
+        while place >= 0 and tags[place] in NOUN_TAGS and caption.between(place).isspace():
             place -= 1  # it says of what kind the next one is
     return found[::-1]
 
@@ -129,7 +129,7 @@ def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet
         first = place - length + 1
         if first < 0 or any(tag not in _INSIDE for tag in tags[first:place]):
             continue
-        if not all(_next_to(caption, at) for at in range(first, place)):
+        if not all(caption.between(at).isspace() for at in range(first, place)):
             continue
         before = " ".join(caption.lower[at] for at in range(first, place))
         if _written(f"{before} {base}", "noun", wordnet):
@@ -142,10 +142,6 @@ def _noun_at(caption: Caption, tags: Sequence[str], place: int, wordnet: WordNet
 def _written(lemma: str, part: PartOfSpeech, wordnet: WordNet) -> list[str]:
     """Return the senses of a lemma that is written without capitals, the usual one first."""
     return [synset for synset in wordnet.senses(lemma, part) if lemma in wordnet.lemmas(synset)]
-
-
-def _next_to(caption: Caption, place: int) -> bool:
-    return caption.text[caption.words[place].end : caption.words[place + 1].start].isspace()
 
 
 def _base_of(word: str, tag: str, wordnet: WordNet) -> tuple[str | None, Literal["base", "plural"]]:

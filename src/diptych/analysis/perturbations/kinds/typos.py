@@ -24,8 +24,6 @@ from diptych.core.draws import Draws
 from diptych.data.language import Word
 
 T = TypeVar("T")
-
-
 Edit = tuple[int, int, str]  # start and end of what is replaced, and what comes in its place
 
 
@@ -41,18 +39,18 @@ def letters_of(word: Word) -> list[Letter]:
     """Return the letters and digits of a word of a caption, in order, with their places in the caption."""
     letters: list[Letter] = []
     for place, character in enumerate(word.text, word.start):
-        if character.isascii():
-            joins = False
-        else:  # a combining mark, or a later part of a Hangul syllable, belongs to the letter before it
-            joins = unicodedata.category(character)[0] == "M" or any(
-                first <= character <= last for first, last in _HANGUL_PARTS
-            )
+        # a combining mark, or a later part of a Hangul syllable, belongs to the letter before it
+        joins = _is_mark(character) or any(first <= character <= last for first, last in _HANGUL_PARTS)
         if joins and letters and letters[-1].end == place:
             last = letters.pop()
             letters.append(Letter(last.text + character, last.start, place + 1))
         elif character.isalnum():
             letters.append(Letter(character, place, place + 1))
     return letters
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character)[0] == "M"
 
 
 _HANGUL_PARTS = (("\u1160", "\u11ff"), ("\ud7b0", "\ud7ff"))
@@ -316,7 +314,8 @@ def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
         possible = [
             (shape, read)
             for shape, read in _READINGS.get(text[place], ())
-            if text.startswith(shape, place) and not _accent_at(text, place + len(shape))
+            if text.startswith(shape, place)
+            and not _is_mark(text[place + len(shape) : place + len(shape) + 1])
         ]
         any_place = any_place or bool(possible)
         if possible and draws.uniform() < options.rate:
@@ -330,7 +329,3 @@ def _misread(caption: Caption, draws: Draws, options: RecognitionErrors) -> str:
     if not changes:
         raise Unchanged("no error was drawn")
     return with_changes(text, changes)
-
-
-def _accent_at(text: str, place: int) -> bool:
-    return place < len(text) and not text[place].isascii() and unicodedata.category(text[place])[0] == "M"
