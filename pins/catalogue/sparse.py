@@ -62,7 +62,7 @@ def expansion(world: World) -> Any:
     return found
 
 
-@pin("sparse.search", fast=True)
+@pin("sparse.search")
 def search(world: World) -> Any:
     """Indices of the head's rows, by the command line; terms and an explanation as printed."""
     found: dict[str, Any] = {}
