@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import gc
+import html
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,10 +19,31 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the libraries that are imported by now."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing a test computes lands in the user's cache."""
     os.environ["DIPTYCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unrendered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Charts on pages are put on their axes, but not rendered; tests of reports and slow tests render them."""
+    from diptych.report import figures
+
+    def outline(figure: object, name: str, summary: str) -> str:
+        label = html.escape(summary)
+        return f'<svg class="figure" id="{name}" role="img" aria-label="{label}" viewBox="0 0 1 1"></svg>'
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.option.markexpr == "not slow":
+            patch.setattr(figures, "_to_svg", outline)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +52,12 @@ def scenes_folder(tmp_path_factory: pytest.TempPathFactory, _cache: None) -> Pat
     from diptych.data.scenes import make_scenes
 
     return make_scenes(tmp_path_factory.mktemp("scenes") / "small", 48, 16, 16, size=32, workers=1)
+
+
+@pytest.fixture
+def short_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let linear probes of an audit try one penalty instead of nine."""
+    monkeypatch.setattr("diptych.analysis.information.probing.PENALTIES", (1.0,))
 
 
 @pytest.fixture(scope="session")
