@@ -11,7 +11,7 @@ from commands import RECIPE
 from hypothesis import settings
 
 # The same examples on every machine, and no timing: a slow machine is not a failure.
-settings.register_profile("diptych", deadline=None, derandomize=True)
+settings.register_profile("diptych", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("diptych")
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
