@@ -32,7 +32,11 @@ SHORT = {"stages.0.epochs": 1, "batches.size": 16}
 
 @pytest.fixture
 def world(
-    run_folder: Path, scenes_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_folder: Path,
+    scenes_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    short_path: None,
 ) -> dict[str, Any]:
     """What examples are run with: a run in ``runs/x``, its encoder, its data."""
     (tmp_path / "runs").mkdir()

@@ -34,7 +34,7 @@ def evaluate(world: World) -> Any:
     return found
 
 
-@pin("analysis.stress", fast=True)
+@pin("analysis.stress")
 def stress(world: World) -> Any:
     """Every perturbation of captions and images, one seed."""
     out = world.folder / "stress"
@@ -70,7 +70,7 @@ def perturb(world: World) -> Any:
     return found
 
 
-@pin("analysis.audit", fast=True)
+@pin("analysis.audit")
 def audit(world: World) -> Any:
     """The information audit by linear probes."""
     out = world.folder / "audit"
@@ -108,7 +108,7 @@ def _cocos(name: str) -> Any:
 
 
 for name in COCOS:
-    add(f"analysis.cocos-{name}", _cocos(name), fast=name in ("run", "triplet"))
+    add(f"analysis.cocos-{name}", _cocos(name), fast=name == "triplet")
 
 
 @pin("analysis.granularity", fast=True)

@@ -63,7 +63,7 @@ def _engine(name: str) -> Any:
 
 
 for name in ENGINES:
-    add(f"index.{name}", _engine(name), fast=name not in ("pisa", "seismic"))
+    add(f"index.{name}", _engine(name), fast=name in ("exact", "hnsw"))
 
 
 @pin("index.complete", fast=True)

@@ -15,7 +15,7 @@ from pins.world import World
 _SHORT = 40  # rows of a table that is stored whole
 
 
-@pin("intent.describe", fast=True)
+@pin("intent.describe")
 def describe(world: World) -> Any:
     """What is dropped, and every statistic of the sessions."""
     out = world.folder / "description"

@@ -21,7 +21,7 @@ def hits(ids: list[list[str]], scores: np.ndarray) -> dict[str, Any]:
     return {"first": lines[0], "ids": text_digest("\n".join(lines)), "scores": record(scores)}
 
 
-@pin("sparse.head", fast=True)
+@pin("sparse.head")
 def head(world: World) -> Any:
     """Training, measures and rows of a head."""
     images, texts = adapters.sparse_rows_of(world.head)
@@ -62,7 +62,7 @@ def expansion(world: World) -> Any:
     return found
 
 
-@pin("sparse.search", fast=True)
+@pin("sparse.search")
 def search(world: World) -> Any:
     """Indices of the head's rows, by the command line; terms and an explanation as printed."""
     found: dict[str, Any] = {}

@@ -92,13 +92,13 @@ for name, settings in OBJECTIVES.items():
     add(
         f"training.objective-{name}",
         _training(f"objective-{name}", (f"objective={{name='{name}'}}", *settings)),
-        fast=True,
+        fast=name in ("infonce", "smoothap", "triplet-hardest"),
     )
 for name, settings in RECONSTRUCTIONS.items():
     add(
         f"training.reconstruction-{name}",
         _training(f"reconstruction-{name}", settings),
-        fast=name in ("latent", "latent-constraint", "input"),
+        fast=name in ("latent-constraint", "input"),
     )
 for name, settings in OTHERS.items():
     add(f"training.with-{name}", _training(name, settings))

@@ -44,6 +44,7 @@ def test_shortcuts_of_a_dataset(diptych, scenes_folder, tmp_path):
     assert "--set shortcuts.setup=bits --set shortcuts.bits=10 --set shortcuts.digits=drawn" in first
 
 
+@pytest.mark.usefixtures("short_path")
 def test_runs_are_audited_on_their_own_and_on_other_data(diptych, run_folder, scenes_folder, tmp_path):
     """Probes of the run, tested on its own test split, find what an audit of the run finds, splits or not."""
     some = "--probe linear --samples 20 --seed 3 --most 30"
@@ -76,6 +77,7 @@ def test_runs_are_audited_on_their_own_and_on_other_data(diptych, run_folder, sc
     assert (tmp_path / "own" / "other" / "audit" / "report.html").is_file()
 
 
+@pytest.mark.usefixtures("short_path")
 def test_a_run_with_shortcuts_on_other_data(diptych, run_folder, scenes_folder, tmp_path):
     carrying = tmp_path / "carrying"
     shutil.copytree(run_folder, carrying, ignore=shutil.ignore_patterns("audit"))

@@ -44,7 +44,7 @@ def _mock(study, on, by):
 
 def test_printed_cells_are_reproduced_and_others_are_not():
     for name in NAMES:
-        study = STUDIES.get(name)
+        study = replace(STUDIES.get(name), claims=())  # they are judged elsewhere
         assert "published" in study.settings
         for on in [one for table in study.published for one in table.evaluated_on]:
             for by, right in ((0.0, True), (2.0, False)):

@@ -110,14 +110,14 @@ def crash_everywhere(
     folder: Path,
     every: int = 1,
 ) -> int:
-    """Let ``act(place)`` die at every call that changes the disk, or at every such one, and ``check(place)`` in a new
-    process after each; gives how many calls there are."""
+    """Let ``act(place)`` die at every call that changes the disk, or at every such one, and ``check(place)`` after;
+    gives how many calls there are."""
     for point in range(min(every, 12), 10_000, every):  # the 12th is often a rename
         place = folder / str(point)
         place.mkdir()
         begin(place)
         ended = in_a_process(lambda place=place: act(place), point)  # type: ignore[misc]
-        assert in_a_process(lambda place=place: check(place))  # type: ignore[misc]
+        check(place)
         if ended:
             return point - 1
     raise AssertionError("no end")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from qdrant_server import qdrant_server
 from refusals import refused
 from scipy.sparse import csr_array
 
@@ -16,10 +18,12 @@ from diptych.index import build_index, open_index
 from diptych.index.engines.qdrant import point_id
 from diptych.index.storage import Header
 
-pytest.importorskip("qdrant_client", reason="qdrant-client (the extra 'qdrant') is not installed")
-from qdrant_server import qdrant_server
-
 from .rows import bags
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("qdrant_client") is None,
+    reason="qdrant-client (the extra 'qdrant') is not installed",
+)
 
 RECORDS = [
     {"category": "shoes", "price": 20, "colours": ["red", "blue"], "maker": {"city": "Delft"}, "sold": True},
