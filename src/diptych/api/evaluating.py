@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,43 +36,15 @@ if TYPE_CHECKING:
     from diptych.studies.compare import Comparison as StudyComparison
 
 
-@overload
-def evaluate(
-    encoder: AnyEncoder,
-    data: AnyData,
-    measures: Names = ...,
-    *,
-    split: str | None = ...,
-    ground_truth: GroundTruth | None = ...,
-    samples: int = ...,
-    out: Path | str | None = ...,
-    **options: Any,
-) -> Result: ...
-
-
-@overload
-def evaluate(
-    encoder: Rows,
-    data: Rows | None = ...,
-    measures: Names = ...,
-    *,
-    ground_truth: GroundTruth | None = ...,
-    text_image: Sequence[int] | np.ndarray | None = ...,
-    samples: int = ...,
-    out: Path | str | None = ...,
-    **options: Any,
-) -> Result: ...
-
-
 @shown
 def evaluate(
-    encoder: Any,
-    data: Any = None,
+    encoder: AnyEncoder | EncodedCollection | Rows,
+    data: AnyData | Rows = None,
     measures: Names = DEFAULT_MEASURES,
     *,
     split: str | None = None,
     ground_truth: GroundTruth | None = None,
-    text_image: Any = None,
+    text_image: Sequence[int] | np.ndarray | None = None,
     samples: int = 1000,
     out: Path | str | None = None,
     **options: Any,
@@ -111,7 +83,8 @@ def evaluate(
     ):
         raise UsageError("data and split are of an encoder, and embeddings are given", "leave them out")
     if encoded is None and not are_rows:
-        encoded = encode(encoder, data, split)
+        source: Any = encoder
+        encoded = encode(source, data, split)
     if encoded is not None:
         if text_image is not None:
             raise UsageError(

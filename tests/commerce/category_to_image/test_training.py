@@ -280,7 +280,7 @@ def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     one = train(*shop, SMALL, tmp_path / "run")
     with stop_when(lambda: True):
         assert same(one, train(*shop, SMALL, tmp_path / "run"))
-    with pytest.raises(MismatchError, match="begun with epochs = 3, asked for is 5"):
+    with pytest.raises(MismatchError, match="begun with epochs = 3, requested is 5"):
         train(*shop, SMALL.model_copy(update={"epochs": 5}), tmp_path / "run")
     with pytest.raises(MismatchError, match="products"):
         train(*made_shop(70), SMALL, tmp_path / "run")
