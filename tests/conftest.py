@@ -5,6 +5,7 @@ import html
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import RECIPE
@@ -78,3 +79,11 @@ def run_folder(recipe_file: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     run = Run.prepare(tmp_path_factory.mktemp("run") / "tiny", load_recipe(recipe_file))
     fit(run, read_collection(str(run.recipe.data.path)), accelerator="cpu")
     return run.folder
+
+
+@pytest.fixture(scope="session")
+def val(scenes_folder: Path) -> Any:
+    """The 16 images and 80 captions of the validation split."""
+    from diptych.data import read_collection
+
+    return read_collection(scenes_folder).split("val")

@@ -26,7 +26,7 @@ from refusals import refused
 
 import diptych as dp
 from diptych.api import as_mteb, export
-from diptych.api.formats import _at_cutoffs
+from diptych.api.exchange import _at_cutoffs
 from diptych.core.errors import DataError, MissingExtraError, StorageError, UnknownNameError, UsageError
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.evaluation.evaluate import evaluate as evaluate_rows

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from diptych.data.collection import Collection
-from diptych.data.readers import read_collection
 from diptych.encoders.adapted import LinearlyAdapted, LinearMap, LinearMaps
 from diptych.encoders.dual_encoder import DualEncoder
 
@@ -86,9 +84,3 @@ def encoders(sources: Callable[[str], Path]) -> Callable[[str], DualEncoder]:
         return loaded[kind]
 
     return encoder
-
-
-@pytest.fixture(scope="session")
-def val(scenes_folder: Path) -> Collection:
-    """The 16 pictures and 80 captions of the validation split."""
-    return read_collection(scenes_folder).split("val")

@@ -105,7 +105,7 @@ def test_a_crash_at_any_call_resumes_to_the_same_bits(
 ) -> None:
     blocks(3)
     monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda: 0)
-    monkeypatch.setattr("diptych.encoders.row_store._SECONDS", 0.0)
+    monkeypatch.setattr("diptych.data.row_store._SECONDS", 0.0)
     collection = val.subset([0, 1, 2, 3, 4])
     older = collection.subset([4, 3, 2, 1, 0])  # of other images, not to be taken for what is missing
     whole, other = (

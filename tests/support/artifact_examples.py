@@ -25,17 +25,17 @@ from diptych.analysis.information.audit import (
     Side,
 )
 from diptych.core.artifact import Artifact
+from diptych.data.row_store import RowPlan
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
-from diptych.encoders.image_tower import FeatureOptions, FeatureStore
-from diptych.encoders.row_store import RowPlan
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate
 from diptych.index.storage import FileRecord, Header
 from diptych.metrics import GroundTruth
 from diptych.sparse.evaluate import SparseMeasures
 from diptych.sparse.measures import Deviation, Faithfulness
+from diptych.training.features import FeatureOptions, FeatureStore
 
 _ROWS = np.eye(4, 3, dtype=np.float32)
 

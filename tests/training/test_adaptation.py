@@ -21,10 +21,9 @@ from diptych.data.readers import read_collection
 from diptych.encoders.adapted import LinearMap, LinearMaps
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.objectives import infonce
-from diptych.training.adaptation import AdaptationOptions, adapt_linear, draw_pairs, fit_linear, gaussian
-from diptych.training.adaptation.contrastive import ContrastivePairs
+from diptych.training.adaptation import AdaptationOptions, adapt_linear, draw_pairs, fit_linear
 from diptych.training.adaptation.fit import MANY, confused_share, select_strength
-from diptych.training.adaptation.gaussian import GaussianMoments
+from diptych.training.adaptation.maps import ContrastivePairs, GaussianMoments
 
 
 def eye(pairs: int) -> np.ndarray:
@@ -241,8 +240,7 @@ def test_the_contrastive_minimum_is_that_of_the_whole_space() -> None:
 
 
 def selected(images: np.ndarray, texts: np.ndarray) -> Any:
-    strengths = gaussian.STRENGTHS
-    return select_strength(images, texts, eye(len(images)), GaussianMoments.of, strengths, 1024.0)
+    return select_strength(images, texts, eye(len(images)), GaussianMoments)
 
 
 def test_confusion_by_hand() -> None:
@@ -267,25 +265,31 @@ def test_few_pairs_pull_by_how_often_they_are_confused() -> None:
 
 def test_many_pairs_are_cross_validated_and_chosen_where_they_help() -> None:
     strength, losses = selected(*planted(MANY + 20, turn=3.0))
-    assert set(losses) == {math.inf, *gaussian.STRENGTHS}
+    assert set(losses) == {math.inf, *GaussianMoments.strengths}
     assert strength == min(losses, key=losses.__getitem__) < math.inf
 
 
 def test_a_gain_within_chance_does_not_count_and_folds_are_never_seen() -> None:
     seen: list[int] = []
 
-    class Doubling:
+    class Doubling(GaussianMoments):
+        strengths = (1.0,)
+
+        def __init__(self) -> None:
+            pass
+
+        @classmethod
+        def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> Doubling:
+            assert images.shape == texts.shape == (len(positives), 12)
+            assert np.array_equal(positives, eye(len(positives)))
+            seen.append(len(images))
+            return cls()
+
         def maps(self, strength: float) -> LinearMaps:
             side = LinearMap.of(np.eye(12) * 2.0, np.zeros(12))
             return LinearMaps(side, side)
 
-    def learner(images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> Doubling:
-        assert images.shape == texts.shape == (len(positives), 12)
-        assert np.array_equal(positives, eye(len(positives)))
-        seen.append(len(images))
-        return Doubling()
-
-    strength, losses = select_strength(*planted(MANY), eye(MANY), learner, (1.0,), 1024.0)
+    strength, losses = select_strength(*planted(MANY), eye(MANY), Doubling)
     assert strength == math.inf  # doubling changes no cosine: the gain is a rounding error
     assert sum(MANY - count for count in seen) == MANY
     assert abs(losses[1.0] - losses[math.inf]) < 1e-6

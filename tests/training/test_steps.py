@@ -24,13 +24,13 @@ from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
 from diptych.data.vocabulary import Vocabulary
-from diptych.encoders.image_tower import FeatureOptions, FeatureStore
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.two_tower import TwoTowerModel
 from diptych.objectives.similarity import similarity_of
 from diptych.training.averaging import WeightAverage, averaged_steps, batch_norms
 from diptych.training.batch_loss import BatchLoss, Losses
 from diptych.training.examples import Examples
+from diptych.training.features import FeatureOptions, FeatureStore
 from diptych.training.fit import fit
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run

@@ -37,7 +37,7 @@ def export(options: ExportOptions) -> None:
         diptych export --data flickr30k --to beir --out beir
         diptych export --data flickr8k --split all --to croissant --out croissant
     """
-    from diptych.api.formats import DATASET_FORMS, export_collection, export_evaluation
+    from diptych.api.exchange import DATASET_FORMS, export_collection, export_evaluation
     from diptych.data.captions import choose_captions
     from diptych.encoders.embeddings import read_data
     from diptych.training.folders import the_evaluation

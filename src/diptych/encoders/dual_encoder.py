@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from diptych.encoders.caption_tower import BagTower, CaptionTower, TargetTower
     from diptych.encoders.image_tower import ImageTower, RegionTower
     from diptych.encoders.pretrained import PretrainedImages, PretrainedTexts
-    from diptych.encoders.wrapped import WrappedEncoder
+    from diptych.encoders.wrapped import WrappedEncoder, WrappedImages, WrappedTexts
 
-    ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages
-    TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts
+    ImageSide: TypeAlias = ImageTower | RegionTower | PretrainedImages | WrappedImages
+    TextSide: TypeAlias = CaptionTower | TargetTower | BagTower | PretrainedTexts | WrappedTexts
 
 
 Positions: TypeAlias = Sequence[int] | Sequence[str]  # what errors call items: places, or ids
@@ -252,12 +252,11 @@ def unit_rows(rows: np.ndarray, kind: str, positions: Positions | np.ndarray) ->
     return products.unit_rows(exact)
 
 
-class Towers(Protocol):
-    @property
-    def image(self) -> ImageSide: ...
+class Towers(NamedTuple):
+    """The two sides of an encoder, as they are trained."""
 
-    @property
-    def text(self) -> TextSide: ...
+    image: ImageSide
+    text: TextSide
 
 
 class TrainableEncoder(DualEncoder):
@@ -272,9 +271,9 @@ class TrainableEncoder(DualEncoder):
         """Return its two sides, which share its weights."""
 
     @property
-    @abstractmethod
     def scoring(self) -> Literal["cosine", "order", "order-root"]:
         """Return the similarity that training scores with; see :func:`diptych.objectives.similarity_of`."""
+        return "cosine"
 
     @property
     @abstractmethod

@@ -32,10 +32,10 @@ from diptych.core.locking import exclusive_folder, try_lock
 from diptych.core.processes import in_processes
 from diptych.data.collection import Collection
 from diptych.data.loading import default_workers, each_picture_content, read_ahead
+from diptych.data.row_store import RowPlan, RowStore
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
-from diptych.encoders.row_store import RowPlan, RowStore
 
 T = TypeVar("T")
 

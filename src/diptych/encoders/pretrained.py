@@ -20,7 +20,7 @@ from diptych.core.context import task
 from diptych.core.errors import CaptionError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.data.images import OverlaidPicture
-from diptych.encoders.dual_encoder import Positions, TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import Positions, Towers, TrainableEncoder, unit_rows
 from diptych.encoders.inputs import as_picture, check_texts, pick_device, split_picture, weights_fingerprint
 from diptych.encoders.preprocessing import Augmentation, randomly_cut
 from diptych.encoders.tower import Batch, CaptionInputs, Endings, pad_tokens
@@ -132,12 +132,18 @@ class PretrainedEncoder(TrainableEncoder):
         return other
 
     @property
-    def towers(self) -> PretrainedTowers:
-        return PretrainedTowers(self)
-
-    @property
-    def scoring(self) -> Literal["cosine"]:
-        return "cosine"
+    def towers(self) -> Towers:
+        images, texts = self.sides()
+        towers = Towers(PretrainedImages(self, images), PretrainedTexts(self, texts))
+        held = [parameter for side in towers for parameter in side.parameters()]
+        ids = {id(parameter) for parameter in held}
+        scales = {"logit_scale", "logit_bias", "temperature"}
+        named = self.model.named_parameters()
+        left = [name for name, value in named if id(value) not in ids and name not in scales]
+        if left or len(ids) < len(held):
+            what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
+            raise UsageError(f"{self.name} has {what}", "it cannot be fine-tuned as two towers")
+        return towers
 
     @property
     def learned_options(self) -> dict[str, float]:
@@ -412,18 +418,3 @@ class PretrainedTexts(_Side):
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Map (n, t) padded token ids and (n,) lengths → (n, width) unit rows."""
         return unit_tensors(self._encoder.token_features(tokens, lengths.to(tokens.device)))
-
-
-class PretrainedTowers:
-    def __init__(self, encoder: PretrainedEncoder) -> None:
-        images, texts = encoder.sides()
-        self.image: PretrainedImages = PretrainedImages(encoder, images)
-        self.text: PretrainedTexts = PretrainedTexts(encoder, texts)
-        held = [*self.image.parameters(), *self.text.parameters()]
-        ids = {id(parameter) for parameter in held}
-        scales = {"logit_scale", "logit_bias", "temperature"}
-        named = encoder.model.named_parameters()
-        left = [name for name, value in named if id(value) not in ids and name not in scales]
-        if left or len(ids) < len(held):
-            what = f"weights of neither side, e.g. {left[0]}" if left else "weights that both sides share"
-            raise UsageError(f"{encoder.name} has {what}", "it cannot be fine-tuned as two towers")

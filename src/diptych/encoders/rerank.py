@@ -31,9 +31,9 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
+from diptych.data.row_store import storage_errors
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
-from diptych.encoders.row_store import storage_errors
 from diptych.metrics.candidates import Candidates, Reranked
 from diptych.metrics.ground_truth import DIRECTIONS, Direction
 from diptych.metrics.sources import similarity as similarity_of

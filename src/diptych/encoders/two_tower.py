@@ -25,7 +25,7 @@ from diptych.encoders.caption_tower import (
     TargetTower,
     TargetTowerConfig,
 )
-from diptych.encoders.dual_encoder import EncoderHeader, Positions, TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import EncoderHeader, Positions, Towers, TrainableEncoder, unit_rows
 from diptych.encoders.image_tower import ImageTower, ImageTowerConfig, RegionTower, RegionTowerConfig
 from diptych.encoders.inputs import (
     check_texts,
@@ -162,8 +162,8 @@ class TwoTowerEncoder(TrainableEncoder):
         self.model.to(device)
 
     @property
-    def towers(self) -> TwoTowerModel:
-        return self.model
+    def towers(self) -> Towers:
+        return Towers(self.model.image, self.model.text)
 
     @property
     def scoring(self) -> Literal["cosine", "order", "order-root"]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from diptych.core.errors import MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.encoders.dual_encoder import CONFIG_FILE, EncoderHeader, TrainableEncoder, unit_rows
+from diptych.encoders.dual_encoder import CONFIG_FILE, EncoderHeader, Towers, TrainableEncoder, unit_rows
 from diptych.encoders.inputs import (
     as_picture,
     check_texts,
@@ -62,7 +62,7 @@ class _Captions(CaptionInputs):
         return tokens, torch.ones(len(tokens), dtype=torch.int64)
 
 
-class _Images(nn.Module):
+class WrappedImages(nn.Module):
     """The image side as a tower; ``backbone`` is empty: nothing is frozen by default."""
 
     takes: ClassVar[Literal["pictures", "regions"]] = "pictures"
@@ -88,7 +88,7 @@ class _Images(nn.Module):
         return self.project(self.features(images))
 
 
-class _Texts(nn.Module):
+class WrappedTexts(nn.Module):
     """The caption side as a tower."""
 
     def __init__(self, network: nn.Module, tokenize: Callable[[list[str]], Tensor]) -> None:
@@ -103,11 +103,6 @@ class _Texts(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         return unit_tensors(self.network(tokens))
-
-
-class _Towers:
-    def __init__(self, image: Any, text: Any) -> None:
-        self.image, self.text = image, text
 
 
 class WrappedEncoder(TrainableEncoder):
@@ -232,17 +227,14 @@ class WrappedEncoder(TrainableEncoder):
         return {"normalisation": "unit length, eps 1e-12", "functions": "given in Python"}
 
     @property
-    def towers(self) -> Any:
+    def towers(self) -> Towers:
         if len(self.modules) < 2 or self._preprocess is None or self._tokenize is None:
             raise UsageError(
                 f"{self.name} cannot be trained: its functions are no modules with preprocess and tokenize",
                 "DualEncoder.wrap(image_module, text_module, preprocess=…, tokenize=…)",
             )
-        return _Towers(_Images(self.modules[0], self._preprocess), _Texts(self.modules[1], self._tokenize))
-
-    @property
-    def scoring(self) -> Literal["cosine"]:
-        return "cosine"
+        images = WrappedImages(self.modules[0], self._preprocess)
+        return Towers(images, WrappedTexts(self.modules[1], self._tokenize))
 
     @property
     def learned_options(self) -> dict[str, float]:

@@ -323,8 +323,9 @@ def encoded_split(
 
 
 def _of_features(encoder: DualEncoder, part: Collection, split: str, features: Path) -> EncodedCollection:
-    from diptych.encoders.image_tower import FeatureOptions, FeatureStore, ImageTower
+    from diptych.encoders.image_tower import ImageTower
     from diptych.encoders.two_tower import TwoTowerEncoder
+    from diptych.training.features import FeatureOptions, FeatureStore
 
     assert isinstance(encoder, TwoTowerEncoder)
     assert isinstance(encoder.model.image, ImageTower)

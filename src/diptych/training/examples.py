@@ -15,10 +15,12 @@ from diptych.data.batches import Batch
 from diptych.data.collection import Collection
 from diptych.data.images import OverlaidPicture, Overlay
 from diptych.encoders.dual_encoder import Towers
-from diptych.encoders.image_tower import FeatureStore, RegionTower
+from diptych.encoders.image_tower import RegionTower
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.targets.contract import TargetModel
 from diptych.encoders.tower import CaptionInputs
+from diptych.encoders.wrapped import WrappedImages
+from diptych.training.features import FeatureStore
 from diptych.training.sections import CaptionAugmentation
 
 # Decoded images that stay in memory, at most.
@@ -174,7 +176,7 @@ class Examples:
         item = self._item(row)
         if overlay is not None:
             item = OverlaidPicture(item, overlay)
-        if self._augmentation is None or isinstance(self._tower, RegionTower):
+        if self._augmentation is None or isinstance(self._tower, RegionTower | WrappedImages):
             return self._tower.prepare(item, row)
         random = np.random.default_rng(_key(self._seed, 2, epoch, row, draw=draw))
         return self._tower.augmented(item, row, self._augmentation, random)

@@ -22,7 +22,7 @@ from diptych.data.collection import Collection
 from diptych.data.vocabulary import Vocabulary
 from diptych.encoders.caption_tower import TargetTowerConfig
 from diptych.encoders.dual_encoder import DualEncoder, TrainableEncoder
-from diptych.encoders.image_tower import FeatureStore, ImageTowerConfig
+from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.inputs import pick_device
 from diptych.encoders.targets.contract import (
     TargetModel,
@@ -38,6 +38,7 @@ from diptych.objectives.declaration import as_objective, name_of
 from diptych.training.averaging import averaged_steps
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples
+from diptych.training.features import FeatureStore
 from diptych.training.fine_tune import check_digits_known, check_fine_tune, open_fine_tune
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run

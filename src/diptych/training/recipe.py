@@ -21,10 +21,11 @@ from diptych.core.options import Options
 from diptych.core.reading import file_errors, read_text
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import read_data
-from diptych.encoders.image_tower import FeatureOptions, ImageTowerConfig
+from diptych.encoders.image_tower import ImageTowerConfig
 from diptych.encoders.preprocessing import Augmentation
 from diptych.encoders.two_tower import ModelConfig
 from diptych.objectives import OBJECTIVES, Objective
+from diptych.training.features import FeatureOptions
 from diptych.training.sections import (
     Averaging,
     Batches,

@@ -18,7 +18,6 @@ from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.loading import read_ahead
 from diptych.encoders.dual_encoder import TrainableEncoder
-from diptych.encoders.image_tower import FeatureOptions, FeatureStore
 from diptych.encoders.two_tower import TwoTowerEncoder
 from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
@@ -27,6 +26,7 @@ from diptych.training.averaging import WeightAverage
 from diptych.training.batch_loss import BatchLoss, Losses
 from diptych.training.checkpoint import Place
 from diptych.training.examples import Examples, Loaded
+from diptych.training.features import FeatureOptions, FeatureStore
 from diptych.training.run import Run
 from diptych.training.sections import Stage
 from diptych.training.trainee import Trainee, make_optimizer

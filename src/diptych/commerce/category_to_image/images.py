@@ -15,10 +15,10 @@ from diptych.core.errors import ImageError, MismatchError, UnknownNameError, Usa
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
 from diptych.data.loading import NO_PICTURE, batched, read_ahead
+from diptych.data.row_store import keyed_rows, release_pages, text_keys
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.encoders.given_rows import GivenRows
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.encoders.row_store import keyed_rows, release_pages, text_keys
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,8 +18,8 @@ from diptych.core.context import task
 from diptych.core.errors import MismatchError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder
 from diptych.core.options import Options
+from diptych.data.row_store import keyed_rows, text_keys
 from diptych.encoders.dual_encoder import unit_rows
-from diptych.encoders.row_store import keyed_rows, text_keys
 
 logger: logging.Logger = logging.getLogger(__name__)
 

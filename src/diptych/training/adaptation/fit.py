@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from diptych.core.options import Options
 from diptych.encoders.adapted import LinearMaps
 from diptych.encoders.dual_encoder import unit_rows
 from diptych.objectives.infonce import infonce_per_query
-from diptych.training.adaptation import contrastive, gaussian
+from diptych.training.adaptation.maps import ContrastivePairs, GaussianMoments
 
 Method = Literal["gaussian", "infonce"]
 
@@ -59,8 +58,7 @@ _STANDARD_ERRORS = 2.0
 _TEMPERATURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
 
-# From pairs to what gives the maps of any strength: ``maps(strength)``.
-MakeLearner = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+Learner = GaussianMoments | ContrastivePairs
 
 
 def confused_share(scores: np.ndarray, positives: np.ndarray) -> float:
@@ -77,15 +75,13 @@ def select_strength(
     images: np.ndarray,
     texts: np.ndarray,
     positives: np.ndarray,
-    learner: MakeLearner,
-    strengths: Sequence[float],
-    usual: float,
+    learner: type[Learner],
 ) -> tuple[float, dict[float, float]]:
     """Return a strength chosen only by the pairs, and the losses it was chosen by; both as of :class:`Fitted`."""
     if len(images) < MANY:
         confused = confused_share(images @ texts.T, positives)
-        return (usual / confused**2 if confused else np.inf), {}
-    held_out = _held_out(images, texts, positives, learner, strengths)
+        return (learner.usual / confused**2 if confused else np.inf), {}
+    held_out = _held_out(images, texts, positives, learner)
     losses = {strength: float(found.mean()) for strength, found in held_out.items()}
     best = min(losses, key=losses.__getitem__)
     gain = held_out[np.inf] - held_out[best]
@@ -97,15 +93,14 @@ def _held_out(
     images: np.ndarray,
     texts: np.ndarray,
     positives: np.ndarray,
-    learner: MakeLearner,
-    strengths: Sequence[float],
+    learner: type[Learner],
 ) -> dict[float, np.ndarray]:
-    losses: dict[float, list[np.ndarray]] = {strength: [] for strength in (np.inf, *strengths)}
+    losses: dict[float, list[np.ndarray]] = {strength: [] for strength in (np.inf, *learner.strengths)}
     enough = min(_FOLDS, math.ceil(MANY * _FOLDS / len(images)))
     for fold in track(range(enough), "choosing the pull", unit="folds"):
         out = np.arange(len(images)) % _FOLDS == fold
         seen, kept = positives[~out].any(axis=0), positives[out].any(axis=0)
-        able = learner(images[~out], texts[seen], positives[~out][:, seen])
+        able = learner.of(images[~out], texts[seen], positives[~out][:, seen])
         for strength, found in losses.items():
             maps = LinearMaps.identity(images.shape[1]) if strength == np.inf else able.maps(strength)
             x = maps.image(images[out], "image", np.flatnonzero(out))
@@ -130,10 +125,7 @@ def _losses(scores: np.ndarray, positives: np.ndarray) -> np.ndarray:
     return torch.stack(found).numpy()
 
 
-_METHODS: dict[Method, tuple[MakeLearner, tuple[float, ...], float]] = {
-    "gaussian": (gaussian.GaussianMoments.of, gaussian.STRENGTHS, gaussian.USUAL_STRENGTH),
-    "infonce": (contrastive.ContrastivePairs.of, contrastive.STRENGTHS, contrastive.USUAL_STRENGTH),
-}
+_METHODS: dict[Method, type[Learner]] = {"gaussian": GaussianMoments, "infonce": ContrastivePairs}
 
 
 class Fitted(NamedTuple):
@@ -165,13 +157,13 @@ def fit_linear(
     width = images.shape[1]
     if not len(images) or (options.method == "infonce" and positives.all()):  # nothing to tell apart
         return Fitted(LinearMaps.identity(width), np.inf, {})
-    learner, strengths, usual = _METHODS[options.method]
+    learner = _METHODS[options.method]
     strength, losses = options.strength, dict[float, float]()
     if strength is None:
-        strength, losses = select_strength(images, texts, positives, learner, strengths, usual)
+        strength, losses = select_strength(images, texts, positives, learner)
     if strength == np.inf:
         return Fitted(LinearMaps.identity(width), strength, losses)
-    return Fitted(learner(images, texts, positives).maps(strength), strength, losses)
+    return Fitted(learner.of(images, texts, positives).maps(strength), strength, losses)
 
 
 def _checked(

@@ -18,8 +18,8 @@ from refusals import refused
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from diptych.core.errors import DataError, NumericalError, StorageError
+from diptych.data.row_store import RowPlan, RowStore, keyed_rows, text_keys
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, canonical_rows
-from diptych.encoders.row_store import RowPlan, RowStore, keyed_rows, text_keys
 
 PLAN = RowPlan({"encoder": "e", "data": "d"}, count=10, shape=(3,), block=4)
 ROWS = np.arange(30, dtype=np.float32).reshape(10, 3)
