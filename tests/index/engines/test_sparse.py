@@ -134,6 +134,9 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
     columns.flush()
     monkeypatch.undo()  # postings are built at the first search
     opened = open_index(folder)
+    with monkeypatch.context() as without:
+        without.setattr("diptych.index.postings.can_compile", lambda: False)
+        refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
     load_kernels()
     refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
 
@@ -322,3 +325,16 @@ def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monk
     monkeypatch.setattr("diptych.index.postings.can_compile", lambda: False)  # Numba is not installed
     monkeypatch.setattr("diptych.index.postings._FEW", 100)  # in blocks of a few rows
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
+
+
+def test_products_are_added_in_four_sums_whoever_adds_them(make_bags, monkeypatch):
+    """Worked out by hand: (1 + 2⁻²⁴) + (2⁻⁵³ + 2⁻⁵³) is above the middle of two float32 numbers; in turn it is not."""
+    rows = np.zeros((2, 10))
+    rows[0, 8:] = 1
+    rows[1, :8] = 2.0 ** np.array([0, -53, -80, -80, -24, -53, -80, -80])
+    index = build_index(make_bags(rows))
+    scores = []
+    for loaded in (True, False):
+        monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda loaded=loaded: loaded)
+        scores.append(dict(next(iter(index.search(np.ones((1, 10)), 2))))["image-1"])
+    assert scores == [np.float32(1 + 2.0**-23)] * 2
