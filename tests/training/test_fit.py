@@ -177,16 +177,11 @@ def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_
 
 SEVERAL = """
 import sys
-from pathlib import Path
-from diptych.cli.console import is_main_process
-from diptych.training.fit import fit
-from diptych.training.recipe import collection_of, load_recipe
-from diptych.training.run import Run
+from diptych.cli.tree import app
 
-for folder in map(Path, sys.argv[1:]):
-    recipe = load_recipe(folder.with_suffix(".toml"))
-    run = Run.prepare(folder, recipe) if is_main_process() else Run(folder, recipe)
-    fit(run, collection_of(recipe.data), devices=2, accelerator="cpu", features_root=folder.parent / "f")
+for folder in sys.argv[1:]:
+    line = ["train", folder + ".toml", "--out", folder, "--devices", "2", "--accelerator", "cpu"]
+    app([*line, "--features", "f"], prog_name="diptych", standalone_mode=False)
 """
 """Trains several runs in two processes that are started once: the first runs this file again for the second."""
 
@@ -219,8 +214,9 @@ def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> No
         [sys.executable, tmp_path / "several.py", *folders],
         {**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("best validation rsum") == 2, done.stdout  # one process speaks, of each run once
     for both in map(Run.open, folders):
         runs = (one, both)
         for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):
