@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -114,18 +114,18 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     with pytest.raises(Interrupted):
         trained(tmp_path / "b", long, tmp_path / "f", stop_at=1)
     run = Run.open(tmp_path / "b")
-    child = os.fork()
-    if child == 0:
-        trained(run.folder, long, tmp_path / "f")
-        os._exit(0)
-    deadline = time.monotonic() + 120
-    # Not by the checkpoint, which is being replaced all the time.
-    while not any(line["step"] > 12 for line in run.metrics()):
-        assert os.waitpid(child, os.WNOHANG) == (0, 0)
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    training = get_context("fork").Process(target=trained, args=(run.folder, long, tmp_path / "f"))
+    training.start()
+    try:
+        deadline = time.monotonic() + 120
+        # Not by the checkpoint, which is being replaced all the time.
+        while not any(line["step"] > 12 for line in run.metrics()):
+            assert training.is_alive()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        training.kill()
+        training.join()
     logged = max(line["step"] for line in run.metrics())
     place = read_place(run.checkpoint)
     assert place is not None
