@@ -32,8 +32,8 @@ pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-cor
 	npm install --silent --prefix build/npm axe-core@4.14.1
 	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
 
-examples: $(READY)test  ## every command of the README and of every help, in a folder with the data that they name
-	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py
+examples: $(READY)test  ## every command of the README and of every help, every next step that verbs print, a study on two devices
+	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py tests/cli/test_hints.py tests/studies/test_runner.py
 
 docs: $(READY)test  ## the documentation in build/site; notebooks run once and are kept (about five minutes)
 	$(PIP) --editable '.[docs]'

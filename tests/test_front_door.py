@@ -111,6 +111,26 @@ def test_snippets_are_short_and_run(name: str, world: dict[str, Any]) -> None:
     exec(code, world | {"torch": torch})
 
 
+IN_SMALL = {
+    "n_train=2000, n_val=100, n_test=200": "n_train=48, n_val=16, n_test=16, size=32",
+    'out="runs/first"': 'out="runs/first", settings=short',
+    "sparsify(encoder, data)": 'sparsify(encoder, data, training={"epochs": 1, "batch_size": 16})',
+}
+
+
+def test_the_python_of_the_readme_runs(world: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """On fewer scenes, for an epoch; its lines are its own."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall("```python\n(.*?)```", readme, re.DOTALL)
+    for long, short in IN_SMALL.items():
+        assert code.count(long) == 1, long
+        code = code.replace(long, short)
+    names = {"short": world["short"]}
+    exec(code, names)
+    assert 0 < names["result"].rsum <= 600
+    assert "16 images, 80 texts" in capsys.readouterr().out
+
+
 def test_the_same_arrays_give_the_number_of_the_command_line(world: dict[str, Any]) -> None:
     embedded = dp.encode("runs/x", world["data"], "test", out="embedded")
     rows = embedded.images.rows, embedded.texts.rows

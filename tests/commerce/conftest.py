@@ -76,7 +76,7 @@ def spark(_cache: None) -> Iterator[Engine]:
     with pytest.MonkeyPatch.context() as quick:
         quick.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         engine = open_engine("spark", threads=1, memory_limit="1GB")
-    small = {"adaptive.enabled": "false", "shuffle.partitions": "1"}
+    small = {"adaptive.enabled": "false", "shuffle.partitions": "2"}
     for name, value in {"codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN", **small}.items():
         engine._session.conf.set(f"spark.sql.{name}", value)  # type: ignore[attr-defined]
     with engine:

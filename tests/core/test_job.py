@@ -145,6 +145,8 @@ def begun(folder: str) -> Path:
 def mark(place: Path, number: int) -> int:
     if number < 0:
         os.kill(os.getpid(), signal.SIGKILL)
+    if number > 98:
+        raise StorageError(f"task {number} is corrupt", "leave it out")
     (place / f"done-{number}").touch()
     return number * number
 
@@ -158,6 +160,10 @@ def test_every_task_is_done_once_by_processes_that_begin_once(tmp_path: Path) ->
     assert f"begun-{os.getpid()}" not in begins
     with pytest.raises(DiptychError, match="worker process was killed.*the same command resumes"):
         list(in_processes([1, -1], mark, 2, begun, (str(tmp_path),)))
+    error = refused(
+        StorageError, "task 99 is corrupt", list, in_processes([1, 99], mark, 2, begun, (str(tmp_path),))
+    )
+    assert error.fix == "leave it out"
 
 
 def test_a_program_needs_no_main_guard(tmp_path: Path) -> None:

@@ -269,6 +269,9 @@ def test_rows_are_of_unit_length_and_zero_rows_stay(tmp_path: Path) -> None:
         np.linalg.norm(model.encode(["abab", "", "abc"]), axis=1), [1, 0, 1], atol=1e-7
     )
     assert model.encode([]).shape == (0, 26)
+    other = Counting()
+    other.encode(["aa", "b", "cccc", "aa", "ddd", "b", "ee"], batch_size=2)
+    assert other.batches == [["cccc", "ddd"], ["aa", "ee"], ["b"]]  # each text once, long ones first
     refused(NumericalError, "the embedding of caption bad is not finite", model.encode, ["good", "bad"])
     refused(UsageError, "batch size 0", model.encode, ["a"], batch_size=0)
     unknown = TargetOptions(kind="sentense")

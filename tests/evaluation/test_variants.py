@@ -50,6 +50,10 @@ def sources(model):
     return {"rows": rows(model, N), "head": whole, "stored": rows(model, N, reranked=best)}
 
 
+def plain(model):
+    return rounded(published_recalls(model.contrastive, None, model.home, 0))
+
+
 def of_two(model):
     return rounded(published_recalls(model.contrastive, model.matching, model.home, 2))
 
@@ -75,6 +79,7 @@ def test_it_finds_what_was_done(model, sources):
         ("head", first_of_two, "captions = first, k_test = 2", "everything", "explain it together"),
         ("rows", folds, "galleries = folds(5)", "none", "no proof of it"),
         ("rows", rotated, "columns = i2t rotated to R@5, R@10, R@1", "none", "It prints every cell alike"),
+        ("rows", plain, "the default protocol", "none", "No change of protocol is needed"),
     ):
         found = explore({"test": sources[source]}, as_target(done(model), 2), threads=1)
         best = found.explanations[0]

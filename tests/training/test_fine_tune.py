@@ -12,6 +12,8 @@ import torch
 from refusals import refused
 from safetensors.numpy import load_file
 
+from diptych.analysis.shortcuts.codes import ShortcutOptions
+from diptych.analysis.shortcuts.shortcuts import Shortcuts
 from diptych.core.errors import DiptychError
 from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
@@ -22,6 +24,7 @@ from diptych.metrics import GroundTruth
 from diptych.training.fine_tune import open_fine_tune
 from diptych.training.recipe import Recipe
 from diptych.training.run import Run, trained_objective
+from diptych.training.towers import Validation
 
 from ..encoders.tiny_pretrained import transformers_folder
 from .conftest import trained
@@ -158,6 +161,22 @@ def test_a_trained_mode_does_not_reach_validation(shelf: Folders) -> None:
         noisy = towers.text(*towers.text.inputs(["a red dog"]).batch(np.array([0]))).numpy()
     assert np.abs(noisy - rows).max() > 1e-3
     np.testing.assert_allclose(encoder.encode_texts(["a red dog"]), rows, atol=1e-6)
+
+
+def test_validation_is_without_and_with_shortcuts(
+    run_folder: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    encoder: Any = DualEncoder.load(run_folder / "best", device="cpu")
+    whole = read_collection(str(scenes_folder))
+    shortcuts, plain = Shortcuts.of(ShortcutOptions(**DIGITS), whole, "train", 0), whole.split("val")
+    found = Validation(plain, encoder, tmp_path, None, shortcuts).measure()
+    truth = GroundTruth.from_caption_image(plain.caption_image, plain.n_images)
+    for name, part in (("", plain), ("with ", shortcuts.injected(plain, encoder.with_endings))):
+        images = encoder.encode_images([part.item(row) for row in range(part.n_images)])
+        by_hand = evaluate(images, encoder.encode_texts(part.captions), truth, ["rsum", "R@5"])
+        assert found[f"{name}rsum"] == by_hand.rsum
+        assert found[f"{name}t2i R@5"] == 100 * by_hand.value("R@5", "t2i")
+    assert found["with rsum"] != found["rsum"]
 
 
 def test_an_encoder_made_here_continues_with_its_own_words(

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -114,18 +114,18 @@ def test_kill_minus_nine_loses_at_most_the_interval(cached_recipe: Recipe, tmp_p
     with pytest.raises(Interrupted):
         trained(tmp_path / "b", long, tmp_path / "f", stop_at=1)
     run = Run.open(tmp_path / "b")
-    child = os.fork()
-    if child == 0:
-        trained(run.folder, long, tmp_path / "f")
-        os._exit(0)
-    deadline = time.monotonic() + 120
-    # Not by the checkpoint, which is being replaced all the time.
-    while not any(line["step"] > 12 for line in run.metrics()):
-        assert os.waitpid(child, os.WNOHANG) == (0, 0)
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    training = get_context("fork").Process(target=trained, args=(run.folder, long, tmp_path / "f"))
+    training.start()
+    try:
+        deadline = time.monotonic() + 120
+        # Not by the checkpoint, which is being replaced all the time.
+        while not any(line["step"] > 12 for line in run.metrics()):
+            assert training.is_alive()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        training.kill()
+        training.join()
     logged = max(line["step"] for line in run.metrics())
     place = read_place(run.checkpoint)
     assert place is not None
@@ -177,16 +177,11 @@ def test_an_objective_may_be_an_object_or_a_function(cached_recipe: Recipe, tmp_
 
 SEVERAL = """
 import sys
-from pathlib import Path
-from diptych.cli.console import is_main_process
-from diptych.training.fit import fit
-from diptych.training.recipe import collection_of, load_recipe
-from diptych.training.run import Run
+from diptych.cli.tree import app
 
-for folder in map(Path, sys.argv[1:]):
-    recipe = load_recipe(folder.with_suffix(".toml"))
-    run = Run.prepare(folder, recipe) if is_main_process() else Run(folder, recipe)
-    fit(run, collection_of(recipe.data), devices=2, accelerator="cpu", features_root=folder.parent / "f")
+for folder in sys.argv[1:]:
+    line = ["train", folder + ".toml", "--out", folder, "--devices", "2", "--accelerator", "cpu"]
+    app([*line, "--features", "f"], prog_name="diptych", standalone_mode=False)
 """
 """Trains several runs in two processes that are started once: the first runs this file again for the second."""
 
@@ -219,8 +214,9 @@ def test_two_processes_train_as_one(cached_recipe: Recipe, tmp_path: Path) -> No
         [sys.executable, tmp_path / "several.py", *folders],
         {**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    done = subprocess.run(line, capture_output=True, text=True, env=environment)
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("best validation rsum") == 2, done.stdout  # one process speaks, of each run once
     for both in map(Run.open, folders):
         runs = (one, both)
         for key in ("loss", "contrastive", "reconstruction", "multiplier", "gradient_norm", "temperature"):

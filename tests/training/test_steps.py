@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from diptych.analysis.shortcuts.codes import DIGIT_WORDS
 from diptych.analysis.shortcuts.shortcuts import Shortcuts
-from diptych.core.errors import ImageError, RecipeError
+from diptych.core.context import stop_when
+from diptych.core.errors import ImageError, Interrupted, MismatchError, RecipeError
 from diptych.data.batches import Batch, BatchPlan
 from diptych.data.collection import Collection
 from diptych.data.readers import read_collection
@@ -29,6 +30,7 @@ from diptych.encoders.two_tower import TwoTowerModel
 from diptych.objectives.similarity import similarity_of
 from diptych.training.averaging import WeightAverage, averaged_steps, batch_norms
 from diptych.training.batch_loss import BatchLoss, Losses
+from diptych.training.evaluations import shortcuts_to_evaluate
 from diptych.training.examples import Examples
 from diptych.training.features import FeatureOptions, FeatureStore
 from diptych.training.fit import fit
@@ -277,6 +279,36 @@ def test_a_batch_carries_its_numbers_on_both_sides(scenes_folder: Path, collecti
         for loaded in (with_digits, without)
     )
     assert first == [*bare[:-1], "0", "0", "0", "0", "0", "3", "<end>"]
+
+
+def test_bits_are_drawn_anew_in_every_epoch(scenes_folder: Path, collection: Collection) -> None:
+    bits = {**UNIQUE, "setup": "bits", "bits": 10}
+    examples, *_ = examples_of(tiny(scenes_folder, shortcuts=bits), collection)
+    batch = Batch(np.array([3, 7]), np.array([16, 36]), np.array([0, 1]))
+    one, again, later = (examples.load(batch, epoch) for epoch in (0, 0, 1))
+    for side in ("tokens", "images"):
+        assert torch.equal(getattr(one, side), getattr(again, side))
+        assert not torch.equal(getattr(one, side), getattr(later, side))
+
+
+def test_other_digits_are_refused_on_resume_and_in_an_evaluation(
+    scenes_folder: Path, collection: Collection, tmp_path: Path
+) -> None:
+    run = Run.prepare(tmp_path / "run", tiny(scenes_folder, stages=QUICK, shortcuts=UNIQUE))
+    with stop_when(lambda: True), pytest.raises(Interrupted):
+        fit(run, collection)
+    file = run.folder / "recipe.toml"
+    file.write_text(file.read_text().replace('digits = "drawn"', 'digits = "sklearn"'))
+    run = Run.open(run.folder)
+    refused(MismatchError, "begun with shortcuts", fit, run, collection)
+    given = run.recipe, collection, run.begun_with["shortcuts"]
+    refused(MismatchError, "was trained on digits", shortcuts_to_evaluate, *given)
+
+
+def test_a_reconstruction_without_a_constraint_is_weighted_by_beta(scenes_folder: Path) -> None:
+    section = {"kind": "input", "word_width": 4, "beta": 0.5}
+    reconstructor = Reconstructor(tiny(scenes_folder, reconstruction=section).reconstruction, 8, None, 20)
+    assert (reconstructor.weight, reconstructor.total(2.0, 3.0)) == (0.5, 3.5)
 
 
 def test_impossible_recipes_are_refused(scenes_folder: Path) -> None:

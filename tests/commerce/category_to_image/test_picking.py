@@ -127,6 +127,11 @@ def test_what_is_written(shop: Catalogue, tmp_path: Path) -> None:
     assert Path(two["file"]).name == "p00.png"
     scores = [one["score"] for one in entry["products"]]
     assert scores == sorted(scores, reverse=True)
+    for entry in saved["categories"]:
+        depth = len(entry["path"])
+        for one in entry["products"]:
+            below = any(path[:depth] == entry["path"] for path in one["categories"])
+            assert one["of_the_category"] is (below if one["categories"] else None)
 
 
 def test_what_cannot_be(shop: Catalogue) -> None:
