@@ -37,14 +37,15 @@ def cache_root() -> Path:
 
 
 @contextmanager
-def storage_errors(target: Path) -> Iterator[None]:
+def storage_errors(target: Path, fix: str = "") -> Iterator[None]:
     """Turn an OSError of the block, which writes ``target``, into a StorageError."""
     try:
         yield
     except OSError as error:
-        fix = "check the folder's permissions"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            fix = "free some space and resume; the old version is intact"
+        if not fix:
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            intact = "free some space and resume; the old version is intact"
+            fix = intact if is_full else "check the folder's permissions"
         raise StorageError(f"cannot write {target}: {error.strerror or error}", fix) from error
 
 

@@ -22,9 +22,8 @@ logger: logging.Logger = logging.getLogger(__name__)
 def plug_ins(*groups: str, load: Callable[[EntryPoint], Any] = EntryPoint.load) -> Iterator[tuple[str, Any]]:
     """Yield name and content of every entry point of some groups; of one that cannot be loaded warn in one line."""
     entries = [entry for group in groups for entry in entry_points(group=group)]
-    for entry in sorted(
-        entries, key=lambda entry: entry.module.partition(".")[0] != "diptych"
-    ):  # our own first
+    entries.sort(key=lambda entry: entry.module.partition(".")[0] != "diptych")  # our own first
+    for entry in entries:
         try:
             found = load(entry)
         except Exception as error:  # noqa: BLE001  # what another distribution raises is not known

@@ -18,7 +18,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,7 +28,14 @@ import numpy as np
 from diptych.core.artifact import Artifact
 from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError
-from diptych.core.files import atomic_path, create_array, recover_folder, remove_leftovers, replace_folder
+from diptych.core.files import (
+    atomic_path,
+    create_array,
+    recover_folder,
+    remove_leftovers,
+    replace_folder,
+    storage_errors,
+)
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.core.locking import taking_turns
 from diptych.core.reading import map_array
@@ -38,6 +44,7 @@ from diptych.data.loading import read_ahead
 logger: logging.Logger = logging.getLogger(__name__)
 
 _PLAN, _ROWS, _JOURNAL = "plan.json", "rows.npy", "finished.u1"
+KEPT = "free some space or check its permissions; finished rows are kept, the same command resumes"
 _SECONDS = 2.0  # flushing takes longer than a small block: blocks are recorded together, this often
 _CHUNK = 8192  # rows that are copied or read together
 
@@ -88,7 +95,7 @@ class RowStore:
     def begin(cls, target: Path, plan: RowPlan) -> RowStore:
         """Return the unfinished rows of ``target``, or an empty store."""
         store = cls(target, plan)
-        with storage_errors(store.folder):
+        with storage_errors(store.folder, KEPT):
             target.parent.mkdir(parents=True, exist_ok=True)
             recover_folder(target)
             if not store._resumes():
@@ -120,7 +127,7 @@ class RowStore:
         return self.plan.count - sum(len(self.plan.rows_of(block)) for block in self.missing().tolist())
 
     def __enter__(self) -> Self:
-        with storage_errors(self.folder):
+        with storage_errors(self.folder, KEPT):
             self._rows = os.open(self.folder / _ROWS, os.O_RDWR)
             self._journal = os.open(self.folder / _JOURNAL, os.O_RDWR)
         # Written by position and not through a map, whose pages would count as the process's own memory.
@@ -144,7 +151,7 @@ class RowStore:
                 f"{self.plan.noun} of shape {rows.shape}, expected {(len(places), *self.plan.shape)}"
             )
         content = np.ascontiguousarray(rows, dtype=self.plan.dtype)
-        with storage_errors(self.folder):
+        with storage_errors(self.folder, KEPT):
             _write_at(self._rows, content.tobytes(), self._start + self._row_bytes * places.start)
         self._written.append(block)
         if time.monotonic() - self._recorded >= _SECONDS:
@@ -153,7 +160,7 @@ class RowStore:
     def record(self) -> None:
         """Flush what was written, then enter it in the journal."""
         if self._written:
-            with storage_errors(self.folder):
+            with storage_errors(self.folder, KEPT):
                 os.fsync(self._rows)
                 for block in self._written:
                     _write_at(self._journal, b"\1", block)
@@ -163,7 +170,7 @@ class RowStore:
 
     def finish(self, make: Callable[[np.ndarray], Result]) -> Result:
         """Make the artifact ``target`` of the rows, of which none is missing, and the header that ``make`` returns."""
-        with storage_errors(self.folder):
+        with storage_errors(self.folder, KEPT):
             made = make(map_array(self.folder / _ROWS))
             made.write_header(self.folder)
             replace_folder(self.folder, self.target)
@@ -178,17 +185,6 @@ def _write_at(handle: int, content: bytes, place: int) -> None:
     while view:
         written = os.pwrite(handle, view, place)
         view, place = view[written:], place + written
-
-
-@contextmanager
-def storage_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {folder}: {error.strerror or error}",
-            "free some space or check its permissions; finished rows are kept, the same command resumes",
-        ) from error
 
 
 Make = Callable[[np.ndarray], Iterator[tuple[np.ndarray, np.ndarray]]]
@@ -211,7 +207,7 @@ def keyed_rows(
     record = np.dtype([("key", "<u8"), ("check", "<u8"), ("row", "<f4", (width,))])
     pool, target = folder / "pool.bin", folder / f"{fingerprint_arrays({'keys': keys})}.npy"
     distinct, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    with taking_turns(pool), storage_errors(folder):
+    with taking_turns(pool), storage_errors(folder, KEPT):
         remove_leftovers(folder)
         records, place = _places(pool, record, distinct)
         missing = np.flatnonzero(place < 0)

@@ -26,12 +26,12 @@ import numpy as np
 
 from diptych.core.context import check_stop, task
 from diptych.core.errors import MismatchError, NumericalError, UsageError
-from diptych.core.files import atomic_folder, check_replaceable, create_array, write_json
+from diptych.core.files import atomic_folder, check_replaceable, create_array, storage_errors, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
 from diptych.data.collection import Collection
 from diptych.data.loading import batched, read_ahead
-from diptych.data.row_store import storage_errors
+from diptych.data.row_store import KEPT
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.metrics.candidates import Candidates, Reranked
@@ -239,7 +239,7 @@ def _workplace(target: Path | str | None, key: str) -> Iterator[Path]:
     if not file.is_file() or read_json(file) != key:
         shutil.rmtree(folder, ignore_errors=True)
         write_json(file, key)
-    with storage_errors(folder):
+    with storage_errors(folder, KEPT):
         yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
