@@ -85,6 +85,7 @@ app = group(
         "compare": "diptych.cli.evaluate:compare",
         "index": "diptych.cli.embed:index",
         "search": "diptych.cli.search:search",
+        "serve": "diptych.cli.serve:serve",
         "report": "diptych.cli.report:report",
         "export": "diptych.cli.export:export",
         "info": "diptych.cli.info:info",

@@ -95,6 +95,7 @@ class Index(ABC):
         self.options = options
         self.about = about
         self.captions: Captions | None = None
+        self.records: Any = None
 
     @classmethod
     def engine(cls) -> Engine:
@@ -368,6 +369,16 @@ class Index(ABC):
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+    def some_ids(self, start: int, count: int) -> list[str]:
+        """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
+        return []
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of items that are there, as they were given; of an engine that keeps them."""
+        raise UsageError(
+            f"the {self.engine_name} engine gives no vectors back", "search with words or an image"
+        )
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""

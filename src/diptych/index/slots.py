@@ -56,6 +56,11 @@ class IdTable:
     def __contains__(self, name: object) -> bool:
         return name in self._slots()
 
+    def slots(self, names: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the slots of names that are there."""
+        slots = self._slots()
+        return np.array([slots[name] for name in names], dtype=np.int64)
+
     def append(self, names: Sequence[str]) -> None:
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
@@ -103,6 +108,10 @@ class SlotIndex(Index):
     def _take(self, slots: np.ndarray) -> Vectors:
         """The vectors in ``slots`` as they were given, copied into memory."""
 
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of items that are there, as they were given."""
+        return self._take(self._ids.slots(ids))
+
     def _delete(self, ids: Sequence[str]) -> None:
         self._ids.kill(ids)
 
@@ -116,6 +125,10 @@ class SlotIndex(Index):
     def ids(self) -> list[str]:
         """The ids of all items that can be found, in order of insertion."""
         return [str(name) for name in self._ids.names[self._ids.live_slots()]]
+
+    def some_ids(self, start: int, count: int) -> list[str]:
+        """Return ids from place ``start`` of the order of insertion on."""
+        return [str(name) for name in self._ids.names[self._ids.live_slots()[start : start + count]]]
 
     @property
     def tombstones(self) -> int:

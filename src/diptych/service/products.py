@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from diptych.commerce.catalogue import Catalogue, category_texts
+from diptych.commerce.category_to_image.filling import Filler, FillOptions, calibrated_filler, is_known
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.table import Table
+from diptych.data.collection import Collection
 from diptych.encoders.embeddings import check_still_there
 from diptych.index import Index
 from diptych.index.found import OF_PRODUCTS, Found, Hit, query_type
@@ -27,7 +29,7 @@ class ProductSearcher(Searcher):
     """An index of products with the run that embedded them, searched for a category by name or path, or any words."""
 
     def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
-        super().__init__(index, run.model)
+        super().__init__(index, run.model, collection=catalogue.collection)
         self.kind, self.run, self.catalogue = "product", run, catalogue
         self.rows: dict[str, int] = {name: row for row, name in enumerate(catalogue.ids)}
 
@@ -41,6 +43,44 @@ class ProductSearcher(Searcher):
         run = CategoryRun.open(about["run"])
         other = OtherData.read(about["other"], str(folder), StorageError, "index again")
         return cls(index, run, other.of(run, about["split"]))
+
+    def encode_texts(self, texts: Sequence[str]) -> Any:
+        return self.run.category_rows([self._words(text) for text in texts])
+
+    @cached_property
+    def filler(self) -> Filler:
+        """Return what suggests categories, calibrated on the run's validation products when it is first needed."""
+        return calibrated_filler(self.run, self.run.products(), FillOptions())[0]
+
+    def fill(self, ids: Sequence[str], threshold: float) -> list[dict[str, Any]]:
+        """Suggest categories for products of the index, as :func:`fill_catalogue` does."""
+        part, filler = self.catalogue.subset([self.rows[name] for name in ids]), self.filler
+        found = replace(filler, threshold=threshold).fill(
+            self.index.vectors(ids), part, is_known(self.run, part)
+        )
+        return [dict(one) for one, _ in found]
+
+    def captions(self, name: str) -> list[str]:
+        return [self.catalogue.titles[self._product(name)]]
+
+    def shows(self, name: str) -> bool:
+        return bool(self.catalogue.picture_rows[self._product(name)] >= 0)
+
+    def locate(self) -> None:
+        """The catalogue is open from the beginning."""
+
+    def _row(self, name: str) -> tuple[Collection, int]:
+        return self.catalogue.collection, int(self.catalogue.picture_rows[self._product(name)])
+
+    def path(self, name: str) -> str:
+        collection, image = self._row(name)
+        return collection.image_path(image) if image >= 0 else ""
+
+    def _product(self, name: str) -> int:
+        if name not in self.rows:
+            problem = f"the index finds {name!r}, which {self.catalogue.name} no longer holds"
+            raise DataError(problem, "index the products again")
+        return self.rows[name]
 
     def find(self, query: str, k: int = 10, **options: Any) -> list[Found]:
         if options.get("own_terms"):
@@ -76,10 +116,7 @@ class ProductSearcher(Searcher):
         shop, hits = self.catalogue, []
         meant = shop.tree.meant(query)
         for name, score in best:
-            if name not in self.rows:
-                problem = f"the index finds {name!r}, which {shop.name} no longer holds"
-                raise DataError(problem, "index the products again")
-            row = self.rows[name]
+            row = self._product(name)
             places, image = shop.places_of(row), int(shop.picture_rows[row])
             right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
             hit = Hit(name, score, shop.titles[row], right=right)

@@ -213,18 +213,49 @@ class Searcher:
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
         hits = []
         for name, score in best:
-            captions = self._captions(name)
+            captions = self.captions(name)
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
             added = self._added.get(name)
             readable = located if added is None else bool(added) or name in self._images
-            path = self._path(name) if paths and (located or added) else ""
-            image = partial(self._image, name) if readable and self.kind == "image" else None
+            path = self.path(name) if paths and (located or added) else ""
+            image = partial(self.image, name) if readable and self.kind == "image" else None
             hits.append(Hit(name, score, next(iter(captions), ""), path, image))
         return hits
 
-    def _captions(self, name: str) -> list[str]:
+    @property
+    def located(self) -> bool:
+        """Return whether the collection is open, so that where an image lies is known at once."""
+        return self.collection is not None
+
+    def locate(self) -> None:
+        """Open the collection that the items are of, where the index says which."""
+        if self.origin is not None or self.collection is not None:
+            self._of_collection  # noqa: B018
+
+    def shows(self, name: str) -> bool:
+        """Return whether there is an image of an item."""
+        added = self._added.get(name)
+        if added is not None:
+            return bool(added) or name in self._images
+        return self.kind == "image" and (self.origin is not None or self.collection is not None)
+
+    def encode_texts(self, texts: Sequence[str]) -> Any:
+        """Encode sentences as queries, to rows of the index."""
+        return self._query_encoder("texts").encode_texts(texts)
+
+    def encode_images(self, images: Sequence[Any]) -> Any:
+        """Encode images as queries, to rows of the index."""
+        return self._query_encoder("images").encode_images(images)
+
+    def _query_encoder(self, what: str) -> Any:
+        if not hasattr(self.encoder, f"encode_{what}"):
+            raise UsageError(f"the index has no encoder for {what}", "name one: --encoder MODEL")
+        return self.encoder
+
+    def captions(self, name: str) -> list[str]:
+        """Return the captions of an item."""
         if name in self._added:
             return []
         if self.index.captions is not None:
@@ -243,14 +274,22 @@ class Searcher:
             )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """Return where the file of an item's image is; empty where it is none."""
         added = self._added.get(name)
         if added is not None:
             return added
         collection, row = self._row(name)
         return collection.image_path(row)
 
-    def _image(self, name: str) -> Image:
+    def root(self, name: str) -> str:
+        """Return the folder that an item's image must lie in; empty where there is none."""
+        if name in self._added:
+            return ""
+        return str(getattr(self._row(name)[0].source, "root", ""))
+
+    def image(self, name: str) -> Image:
+        """Read the image of an item."""
         if name in self._added:
             return as_picture(self._images.get(name, self._added[name]), name)
         collection, row = self._row(name)
