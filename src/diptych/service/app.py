@@ -18,10 +18,9 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ValidationError
 from scipy.sparse import issparse
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from diptych.core.errors import DiptychError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.core.files import write_bytes
 from diptych.core.fingerprint import fingerprint
 from diptych.core.version import __version__
@@ -38,7 +37,6 @@ _IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the f
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.Problem, "content": {"application/problem+json": {}}, "description": meaning}
     for status, meaning in {
-        400: "A body that is no JSON or no form.",
         401: "A token is needed.",
         403: "Not from there, or not on a service that is read-only.",
         404: "No such index, item or term.",
@@ -312,7 +310,10 @@ class Service:
             raise UnknownNameError("item with an image", item, [])
         if not served.searcher.located:
             await asyncio.to_thread(served.searcher.locate)
-        tag, content = await self.thumbnails.get(served.searcher, item, width)
+        try:
+            tag, content = await self.thumbnails.get(served.searcher, item, width)
+        except DataError as error:
+            raise ProblemError(404, error.message, error.fix or "index the collection again") from None
         headers = {"etag": f'"{tag}"', "cache-control": "private, max-age=3600"}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
@@ -352,27 +353,23 @@ async def _parsed(request: Request, content: bytes, model: type[Any]) -> Any:
 async def _form(request: Request) -> dict[str, Any]:
     """Return a form as the JSON body that it stands for."""
     try:
-        form = await request.form(max_files=schemas.MOST_PARTS, max_fields=schemas.MOST_PARTS)
+        async with request.form(max_files=schemas.MOST_PARTS, max_fields=schemas.MOST_PARTS) as form:
+            given, images = form.get("request", "{}"), form.getlist("image")
+            text = given if isinstance(given, str) else (await given.read()).decode()
+            known = json.loads(text)
+            if not isinstance(known, dict) or not isinstance(known.setdefault("parts", []), list):
+                raise ValueError("an object is expected, with parts as a list")
+            for value in images:
+                content = value.encode() if isinstance(value, str) else await value.read()
+                known["parts"].append({"image": base64.b64encode(content).decode()})
+            return known
     except HTTPException as error:
         raise ProblemError(
-            400, f"the form cannot be read: {error.detail}", "send it as a browser does"
+            422, f"the form cannot be read: {error.detail}", "send it as a browser does"
         ) from None
-    given = form.get("request", "{}")
-    try:
-        known = json.loads(given if isinstance(given, str) else (await given.read()).decode())
-        if not isinstance(known, dict):
-            raise ValueError("not an object")
     except (ValueError, RecursionError) as error:
-        raise ProblemError(
-            422, f"request is no JSON object: {error}", "a SearchRequest without its images"
-        ) from None
-    parts = known.setdefault("parts", [])
-    if not isinstance(parts, list):
-        raise ProblemError(422, "parts is no list", "GET /openapi.json")
-    for value in form.getlist("image"):
-        content = await value.read() if isinstance(value, UploadFile) else value.encode("latin-1", "replace")
-        parts.append({"image": base64.b64encode(content).decode()})
-    return known
+        fix = "a SearchRequest without its images"
+        raise ProblemError(422, f"the field request is no JSON of a query: {error}", fix) from None
 
 
 def create_app(targets: Sequence[str], options: ServeOptions | None = None) -> Guard:

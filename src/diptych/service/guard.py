@@ -28,7 +28,7 @@ _OPEN = ("/v1/health", "/static/")  # answered without a token
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SECURITY = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
 PAGE_POLICY = (

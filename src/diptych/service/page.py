@@ -141,24 +141,20 @@ class Page:
     async def search(self, request: Request) -> Response:
         """Show the form with what was found."""
         names = list(self.serving.indexes)
-        given = await request.form(max_files=1) if request.method == "POST" else request.query_params
-        asked = await Asked.read(given, names or [""])
+        if request.method == "POST":
+            async with request.form(max_files=1) as form:
+                asked = await Asked.read(form, names or [""])
+        else:
+            asked = await Asked.read(request.query_params, names or [""])
         error, status, columns, served = None, 200, [], None
         try:
             served = self.serving.get(asked.indexes[0])
             columns = [await self._column(asked, self.serving.get(name)) for name in asked.indexes]
         except DiptychError as problem:
             error, status = problem, status_of(problem)
-        top = (
-            max((hit["score"] for column in columns for hit in column["hits"]), default=0.0) if asked else 0.0
-        )
-        content: dict[str, Any] = {
-            "asked": asked,
-            "error": error,
-            "columns": columns,
-            "top": max(0.0, top),
-            "names": names,
-        }
+        scores = [hit["score"] for column in columns for hit in column["hits"]] if asked else []
+        content: dict[str, Any] = {"asked": asked, "error": error, "columns": columns, "names": names}
+        content["top"] = max([0.0, *scores])
         content |= {"fields": served.fields if served else {}, "tab": "Search"}
         is_part = request.headers.get("x-fragment") == "1"
         answer = self._shown("results.html.j2" if is_part else "search.html.j2", status, **content)
@@ -171,21 +167,14 @@ class Page:
         searcher, first, size = served.searcher, asked.offset, len(served.searcher.index)
         if asked:
             hits, more = await self.service.found([served], asked.request(served))
-            line = (
-                f"{size:,} {searcher.kind}s, the best first"
-                if more
-                else f"{first + len(hits):,} of {size:,} {searcher.kind}s"
-            )
+            shown = "the best first of" if more else f"{first + len(hits):,} of"
         else:
-            ids = served.first_items(first, _SHOWN)
-            hits, more, line = (
-                [(name, 0.0) for name in ids],
-                first + len(ids) < size,
-                f"{size:,} {searcher.kind}s",
-            )
+            hits = [(name, 0.0) for name in served.first_items(first, _SHOWN)]
+            more, shown = first + len(hits) < size, ""
+        line = f"{shown} {size:,} {searcher.kind}s".strip()
         following = asked.address(offset=first + _SHOWN) if more else ""
-        shown = {"index": served.name, "hits": served.describe(hits), "line": line, "next": following}
-        return shown | {"note": searcher.note if asked else "", "pictured": searcher.kind != "text"}
+        column = {"index": served.name, "hits": served.describe(hits), "line": line, "next": following}
+        return column | {"note": searcher.note if asked else "", "pictured": searcher.kind != "text"}
 
     async def item(self, request: Request, item: str) -> Response:
         """Show an item: its image, what is known of it, why it matches, how to ask for it."""
@@ -204,7 +193,7 @@ class Page:
         [hit] = served.describe([(item, 0.0)])
         more = asked.address(words="", without="", item=item, offset=0, image="")
         base = str(request.base_url).rstrip("/")
-        content = {"hit": hit, "score": score, "terms": terms, "more": more, "tab": "Search"}
+        content: dict[str, Any] = {"hit": hit, "score": score, "terms": terms, "more": more, "tab": "Search"}
         is_part = request.headers.get("x-fragment") == "1"
         template = "item.html.j2" if is_part else "item_page.html.j2"
         return self._shown(template, copies=_copies(base, served.name, item, asked.words), **content)
@@ -273,7 +262,7 @@ def _branches(served: ServedIndex) -> list[dict[str, Any]]:
     counts: dict[tuple[str, ...], int] = {}
     for product in range(len(catalogue)):
         own = [tuple(catalogue.tree.paths[int(node)]) for node in catalogue.places_of(product)]
-        for path in {path[:end] for path in own for end in range(1, len(path) + 1)}:
+        for path in {one[:end] for one in own for end in range(1, len(one) + 1)}:
             counts[path] = counts.get(path, 0) + 1
     for path in map(tuple, catalogue.tree.paths):
         asked = Asked(words=" > ".join(path), indexes=[served.name])

@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import uvicorn
 
@@ -40,10 +41,9 @@ def run(targets: Sequence[str], options: ServeOptions, started: Callable[[str], 
         started(f"http://{shown}:{port}")
         server, serving = uvicorn.Server(config), application.serving
         serving.on_problem = lambda: setattr(server, "should_exit", True)
-        try:
+        with suppress(KeyboardInterrupt):  # the server has ended by then
             server.run([listener])
-        finally:
-            logger.removeHandler(handler)
+    logger.removeHandler(handler)
     if serving.problem is not None:
         raise serving.problem
 

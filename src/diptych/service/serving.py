@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from diptych.core.errors import DiptychError, UnknownNameError, UsageError
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.core.files import short_names
 from diptych.encoders.embeddings import check_still_there
 from diptych.index.found import OF_PRODUCTS
@@ -67,12 +67,13 @@ class ServedIndex:
         searcher, records = self.searcher, self.searcher.index.records or {}
         described = []
         for name, score in hits:
-            image = (
-                f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}" if searcher.shows(name) else None
-            )
-            known = {"id": name, "score": score, "captions": searcher.captions(name), "image": image}
+            known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
             known["metadata"] = {k: v for k, v in records.get(name, {}).items() if k != "path"}
-            known["path"] = searcher.path(name) or None if searcher.located else None
+            with suppress(DataError):  # the collection no longer holds it: it is found all the same
+                known["captions"] = searcher.captions(name)
+                known["path"] = searcher.path(name) or None if searcher.located else None
+                if searcher.shows(name):
+                    known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
             described.append(known)
         return described
 
