@@ -126,15 +126,14 @@ def _index(run: Path, folder: Path, items: int) -> Path:
 def _texts() -> Callable[[], str]:
     """Return what gives another sentence each time."""
     rng, number = random.Random(os.getpid()), 0
-    colours, shapes = (
-        ["red", "blue", "green", "black", "white", "yellow", "purple"],
-        ["circle", "star", "cross", "square", "ring"],
-    )
+    colours = ("red", "blue", "green", "black", "white", "yellow", "purple")
+    shapes = ("circle", "star", "cross", "square", "ring")
 
     def text() -> str:
         nonlocal number
         number += 1
-        return f"a {rng.choice(colours)} {rng.choice(shapes)} above a {rng.choice(colours)} {rng.choice(shapes)} {number}"
+        thing, other = (f"{rng.choice(colours)} {rng.choice(shapes)}" for _ in range(2))
+        return f"a {thing} above a {other} {number}"
 
     return text
 
@@ -170,7 +169,7 @@ class InProcess:
 
 
 @contextmanager
-def served(index: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def served(index: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Serve an index in a process of its own, as users do; ready when the block begins."""
     command = [
         sys.executable,

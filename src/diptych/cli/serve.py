@@ -30,7 +30,7 @@ def serve(indexes: Indexes, options: ServeOptions) -> None:
         diptych serve runs/flickr8k/index-images-exact runs/flickr8k/sparse/index-images-inverted
         diptych serve runs/flickr8k --host 0.0.0.0 --port 80
     """
-    for library in ("fastapi", "uvicorn", "multipart", "prometheus_client"):
+    for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(library, purpose="diptych serve")
     from diptych.service.run import run
 
@@ -45,7 +45,9 @@ def serve(indexes: Indexes, options: ServeOptions) -> None:
         if options.no_auth and not options.is_local:
             say("anyone who reaches this address can search: there is no token")
         say("Ctrl-C ends it")
+        allowed = ["-H", f"authorization: Bearer {options.token}"] if options.token else []
+        kind = ["-H", "content-type: application/json"]
+        next_step(["curl", "-s", f"{address}/v1/search", *allowed, *kind, "-d", '{"text": "a red triangle"}'])
         sys.stdout.flush()
 
     run(indexes, options, started)
-    next_step(["diptych", "serve", *indexes])

@@ -37,6 +37,7 @@ _IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the f
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.Problem, "content": {"application/problem+json": {}}, "description": meaning}
     for status, meaning in {
+        400: "A body that cannot be read.",
         401: "A token is needed.",
         403: "Not from there, or not on a service that is read-only.",
         404: "No such index, item or term.",

@@ -24,7 +24,7 @@ class ServeOptions(Options):
     )
     no_auth: bool = parameter(False, "Let everybody in who reaches the address.", "--no-auth")
     writable: bool = parameter(False, "Let clients add and delete items.", "--writable")
-    scorer: Path | None = parameter(None, "A folder of diptych intent train-scorer, for /v1/intent/score.")
+    scorer: Path | None = parameter(None, "What diptych intent train wrote, for /v1/intent/score.")
     cache: int = parameter(1024, "Answers that are kept; 0: none.", ge=0)
     wait: float = parameter(5.0, "Milliseconds that a query waits for others, at most.", ge=0, le=1000)
     queue: int = parameter(1024, "Items that may wait; more are refused (429).", ge=1)
