@@ -26,6 +26,7 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.locking import locked_in_place
 from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
 from diptych.data.records import Record, Where, check_records
@@ -229,6 +230,11 @@ class Index(ABC):
             raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
         return {} if records is None else {"records": records}
 
+    @property
+    def on_server(self) -> bool:
+        """Whether a server keeps the items, and every change as it is made."""
+        return bool(self.options.get("url"))
+
     def _held(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if name in self}
 
@@ -380,7 +386,12 @@ class Index(ABC):
         return Hits(hits.ids, hits.scores, requested)
 
     def save(self, folder: Path | str) -> Path:
-        """Write the index; all or nothing, an older index in ``folder`` is replaced."""
+        """Write the index; all or nothing, an older index in ``folder`` is replaced, its journal with it."""
+        with locked_in_place(folder):
+            return self.write(folder)
+
+    def write(self, folder: Path | str) -> Path:
+        """As :meth:`save`, of a folder that is locked already."""
         with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
             self._write_records(temporary)
@@ -396,6 +407,8 @@ class Index(ABC):
     @opening("build the index again")
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
+
+        Changes of its journal are made by :func:`diptych.index.open_index`.
 
         Args:
             verify: also read the mapped files through and compare their fingerprints (slow for large
@@ -518,8 +531,3 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
     if whole is not None:
         built.captions = CollectionCaptions(whole, items.kind)
     return built
-
-
-def open_index(folder: Path | str, *, verify: bool = False) -> Index:
-    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
-    return Index.open(folder, verify=verify)

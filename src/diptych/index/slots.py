@@ -250,8 +250,8 @@ class SlotIndex(Index):
             built._table = RecordTable(list(self._table.lines(self._ids.live_slots().tolist())))
         return built
 
-    def save(self, folder: Path | str) -> Path:
-        saved = super().save(folder)
+    def write(self, folder: Path | str) -> Path:
+        saved = super().write(folder)
         if self.reopens:
             opened = vars(self._read(saved, Header.open(saved)))
             vars(self).update({name: value for name, value in opened.items() if name.startswith("_")})
