@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -95,19 +97,35 @@ def load_ids(path: Path) -> list[str]:
     return ids
 
 
+class _RecordItems(ItemsView[str, Record]):
+    """Ids and metadata, read in blocks."""
+
+    def __init__(self, records: SlotRecords) -> None:
+        super().__init__(records)
+        self._of = records
+
+    def __iter__(self) -> Iterator[tuple[str, Record]]:
+        live, table = self._of.ids.live_slots().tolist(), self._of.table
+        found = itertools.repeat({}) if table is None else map(json.loads, table.lines(live))
+        return zip(self._of, found, strict=False)
+
+
 class SlotRecords(Mapping[str, Record]):
     def __init__(self, ids: IdTable, table: RecordTable | None) -> None:
-        self._ids, self._table = ids, table
+        self.ids, self.table = ids, table
 
     def __getitem__(self, name: str) -> Record:
-        slot = self._ids.slot(name)
-        return {} if self._table is None else self._table[slot]
+        slot = self.ids.slot(name)
+        return {} if self.table is None else self.table[slot]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._ids.names[self._ids.live_slots()].tolist())
+        return iter(self.ids.names[self.ids.live_slots()].tolist())
+
+    def items(self) -> ItemsView[str, Record]:
+        return _RecordItems(self)
 
     def __len__(self) -> int:
-        return len(self._ids.live_slots())
+        return len(self.ids.live_slots())
 
 
 class SlotIndex(Index):
@@ -184,6 +202,10 @@ class SlotIndex(Index):
             mask = self._table.mask(where)
             self._masks[key] = mask if alive is None else mask & alive
         return self._masks[key]
+
+    def matching(self, where: Where) -> list[str]:
+        """Return the ids of the items that fulfil conditions."""
+        return [str(name) for name in self._ids.names[self._allowed(where, self._ids.alive)]]
 
     def _insert(self, change: Change) -> None:
         before = len(self._ids)

@@ -8,6 +8,7 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from diptych.core.fingerprint import fingerprint_file
 from diptych.core.reading import map_array, parse_json, read_array
 from diptych.data.collection import WHOLE
 from diptych.data.columns import StringTable, write_strings
-from diptych.data.records import Record
 from diptych.index.engine import ENGINES, Engine
 
 if TYPE_CHECKING:
@@ -198,17 +198,25 @@ def write_captions(folder: Path, captions: Captions) -> None:
     write_strings(folder / "captions", (json.dumps([name, *texts]) for name, texts in _sorted(captions)))
 
 
-def collection_records(collection: Collection, kind: str) -> Iterator[Record]:
-    """Yield the metadata of each image, or of each caption: its own, the image's file and the split."""
+def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of each image, or of each caption: its own, the split, and of an image's file the facts."""
     images: Iterable[int] = range(collection.n_images)
     splits, own = list(collection.splits), collection.records
     if kind != "image":
         images, own = collection.caption_image.tolist(), collection.caption_records
     for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
-        path = image_path(collection, image) if kind == "image" else ""
+        facts = file_facts(image_path(collection, image)) if kind == "image" else {}
         split = splits[image]
-        more = {"path": path} if path else {}
-        yield {**record, **more, **({} if split == WHOLE else {"split": split})}
+        yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
+
+
+def file_facts(path: str) -> dict[str, Any]:
+    """Return a file's path, size in bytes and time of its last change in seconds; no more than there is."""
+    facts: dict[str, Any] = {"path": path} if path else {}
+    with suppress(OSError):
+        state = os.stat(path)
+        facts |= {"size": state.st_size, "modified": state.st_mtime}
+    return facts
 
 
 def image_path(collection: Collection, row: int) -> str:
