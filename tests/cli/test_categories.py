@@ -304,6 +304,7 @@ def test_categories_find_products(diptych: Command, trained: tuple[Path, Path], 
         again = diptych(f"search {index} {name} -k 4")
         assert again.out.splitlines()[:6] == found.out.splitlines()[:6]
         again.shows("--category --sheet found.png")
+        diptych(f"search {index} {name} -k 4 --where pictured=true").shows("products for")
         path = next(path for path in opened.tree.paths if len(path) == 2)
         done = diptych(f"search {index}", ">".join(path).upper(), "-k", 3)
         done.shows(f"sorted into {' > '.join(path)}, or below it")
@@ -312,7 +313,7 @@ def test_categories_find_products(diptych: Command, trained: tuple[Path, Path], 
         for line, message in (
             ("x.png --category", "is an image"),
             ("x --category --own-terms", "searches for images"),
-            ("x --where pictured=true", "keeps no metadata"),
+            ("x --where colour=red", "fields of the items: categories, pictured, title"),
             ("' '", "the query is empty"),
         ):
             diptych(f"search {index} {line}", refused=message)

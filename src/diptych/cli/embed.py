@@ -52,6 +52,8 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
 def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     """Build an index of a run's or a dataset's images or captions, or of a sparse head's.
 
+    Later changes: diptych index add, delete and compact (a source of such a name is written ./add).
+
     Examples:
         diptych index runs/flickr8k
         diptych index embedded --engine hnsw --option ef_search=128 --of texts

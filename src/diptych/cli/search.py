@@ -49,7 +49,7 @@ class SearchOptions(Options):
         False, "Search with a sentence's own terms only (sparse index, first stage of a cascade)."
     )
     where: list[str] = parameter(
-        [], "FIELD=VALUE of metadata (qdrant); a list is any of, {gte=10, lt=20} a range. Repeatable."
+        [], "FIELD=VALUE of metadata; a list is any of, {gte=10, lt=20} a range. Repeatable."
     )
 
     @model_validator(mode="after")
@@ -75,7 +75,7 @@ class SearchOptions(Options):
             if not index.engine().filters:
                 raise UsageError(
                     f"the {index.engine_name} engine keeps no metadata to restrict a search by",
-                    "build the index with --engine qdrant",
+                    "index with another engine, such as exact or inverted",
                 )
             options["where"] = parse_values(self.where, "--where")
         return options

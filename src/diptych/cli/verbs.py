@@ -58,7 +58,10 @@ class OutputOptions(Options):
 
 
 class Verbs(TyperGroup):
-    """A group whose commands are imported when they are needed: ``name → module:function``, or a group."""
+    """A group whose commands are imported when they are needed: ``name → module:function``, or a group.
+
+    A name may have two words, the first of which is a command too: ``index add`` besides ``index``.
+    """
 
     tree: Mapping[str, str | TyperGroup]
 
@@ -75,6 +78,11 @@ class Verbs(TyperGroup):
             return found
         module, function = found.split(":")
         return command_of(getattr(importlib.import_module(module), function), cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if " ".join(args[:2]) in self.tree:
+            args = [" ".join(args[:2]), *args[2:]]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command and its first line, which is read from its file: nothing is imported."""

@@ -141,10 +141,19 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
             sync(path)
     sync(source)
     shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        os.rename(target, old)
-    os.rename(source, target)
-    sync(target.parent)
+    from diptych.core.locking import try_lock
+
+    handle = None
+    with suppress(BlockingIOError):  # the caller may hold it
+        handle = try_lock(target)  # until the new one has its name no other process recovers the old one
+    try:
+        if target.exists():
+            os.rename(target, old)
+        os.rename(source, target)
+        sync(target.parent)
+    finally:
+        if handle is not None:
+            os.close(handle)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -154,11 +163,15 @@ def recover_folder(target: Path | str) -> None:
     target = Path(os.path.abspath(target))
     old = target.parent / f".{target.name}.old"
     if old.exists():
+        from diptych.core.locking import locked
+
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
         else:
-            os.rename(old, target)
-            sync(target.parent)
+            with locked(old, wait=True):  # a process that is replacing it ends that first
+                if old.exists() and not target.exists():
+                    os.rename(old, target)
+                    sync(target.parent)
     for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
         _remove_unused(leftover)
 

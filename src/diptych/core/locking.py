@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from diptych.core.errors import StorageError
-from diptych.core.files import remove_leftovers, storage_errors
+from diptych.core.files import recover_folder, remove_leftovers, storage_errors
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -78,6 +78,32 @@ def exclusive_folder(folder: Path | str) -> Iterator[Path]:
             raise StorageError(f"another process is working in {folder}", "wait until it has ended") from None
         remove_leftovers(folder)
         yield folder
+
+
+@contextmanager
+def locked_in_place(folder: Path | str) -> Iterator[None]:
+    """Wait until no other process writes a folder that is replaced as a whole, then run the block.
+
+    Who waited for a folder that was replaced meanwhile waits for the new one. A missing folder is not locked.
+    """
+    folder = Path(folder)
+    while True:
+        recover_folder(folder)
+        handle = try_lock(folder, wait=True)
+        try:
+            if handle is not None and not _has_name(handle, folder):
+                continue
+            yield
+            return
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def _has_name(handle: int, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    return False
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import os
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -128,15 +129,34 @@ def first_duplicate(values: Sequence[str]) -> str | None:
 
 
 _NUMBER_BYTES = 8
+_KEEPS = hasattr(os, "pread")
 _READ_AGAIN = "read the dataset again"
 _AGAIN = "it is corrupt: delete its folder and read the dataset again"
 
 
-def read_at(path: Path, start: int, size: int) -> bytes:
-    with file_errors(path, fix=_READ_AGAIN), open(path, "rb", buffering=0) as handle:
-        handle.seek(start)
-        content = handle.read(size)
-        end = start + size if len(content) == size else handle.seek(0, 2)
+class _Kept:
+    """An open file, which stays as it is when another one takes its name."""
+
+    handle = -1
+
+    def __init__(self, path: Path) -> None:
+        self.handle = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if self.handle >= 0:
+            os.close(self.handle)
+
+
+def read_at(path: Path, start: int, size: int, kept: _Kept | None = None) -> bytes:
+    with file_errors(path, fix=_READ_AGAIN):
+        if kept is not None:
+            content, held = os.pread(kept.handle, size, start), os.fstat(kept.handle).st_size
+        else:
+            with open(path, "rb", buffering=0) as handle:
+                handle.seek(start)
+                content = handle.read(size)
+                held = start + size if len(content) == size else handle.seek(0, 2)
+        end = start + size if len(content) == size else held
     if end != start + size:
         raise StorageError(
             f"{path} ends at byte {end:,}, {start + size:,} expected",
@@ -148,8 +168,9 @@ def read_at(path: Path, start: int, size: int) -> bytes:
 class NumberTable(Column[tuple[int, ...]]):
     """Rows of whole numbers in a file of little-endian 64-bit integers, read by position."""
 
-    def __init__(self, path: Path, width: int, size: int | None = None) -> None:
+    def __init__(self, path: Path, width: int, size: int | None = None, keep: bool = False) -> None:
         with file_errors(path, fix=_READ_AGAIN):
+            self._kept = _Kept(path) if keep and _KEEPS else None
             held, rest = divmod(path.stat().st_size, _NUMBER_BYTES * width)
         if rest or (size is not None and held != size):
             raise StorageError(
@@ -162,7 +183,7 @@ class NumberTable(Column[tuple[int, ...]]):
     def block(self, start: int, stop: int) -> np.ndarray:
         """(stop − start, width) int64: the stored rows from ``start`` to ``stop``."""
         step = _NUMBER_BYTES * self._width
-        content = read_at(self._path, start * step, (stop - start) * step)
+        content = read_at(self._path, start * step, (stop - start) * step, self._kept)
         return np.frombuffer(content, dtype="<i8").reshape(-1, self._width)
 
     def read(self, rows: range | np.ndarray) -> list[tuple[int, ...]]:
@@ -181,12 +202,17 @@ _BUFFER_BYTES = 1 << 18
 
 
 class StringTable(Column[str]):
-    """A sequence of strings that is read from :func:`write_strings`'s files as it is used."""
+    """A sequence of strings that is read from :func:`write_strings`'s files as it is used.
 
-    def __init__(self, path: Path | str) -> None:
+    Args:
+        keep: keep the files open, so that it stays as it is when others take their names.
+    """
+
+    def __init__(self, path: Path | str, keep: bool = False) -> None:
         path = Path(path)
         self._texts = path.with_name(path.name + _TEXTS)
-        self._ends = NumberTable(path.with_name(path.name + _ENDS), 1)
+        self._ends = NumberTable(path.with_name(path.name + _ENDS), 1, keep=keep)
+        self._kept = _Kept(self._texts) if keep and _KEEPS else None
         if not len(self._ends):
             raise StorageError(f"{path}{_ENDS} is empty", _AGAIN)
         super().__init__(len(self._ends) - 1)
@@ -206,11 +232,11 @@ class StringTable(Column[str]):
         if high - low < _SPREAD * len(rows):
             ends = self._ends.block(low, high + 2)[:, 0].tolist()
             if ends[-1] - ends[0] <= _PIECE_BYTES:
-                content, first = read_at(self._texts, ends[0], ends[-1] - ends[0]), ends[0]
+                content, first = read_at(self._texts, ends[0], ends[-1] - ends[0], self._kept), ends[0]
                 places = (int(row) - low for row in rows)
                 return [self._text(content[ends[at] - first : ends[at + 1] - first]) for at in places]
         pieces = (self._ends.block(int(row), int(row) + 2)[:, 0].tolist() for row in rows)
-        return [self._text(read_at(self._texts, start, end - start)) for start, end in pieces]
+        return [self._text(read_at(self._texts, start, end - start, self._kept)) for start, end in pieces]
 
     def _text(self, content: bytes) -> str:
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from diptych.index.contract import Index, build_index, index_collection, open_index
+from diptych.index.contract import Index, build_index, index_collection
 from diptych.index.engine import ENGINES, Engine, Hits, Option, Recall, measure_recall
+from diptych.index.journal import StoredIndex, open_index
 
 __all__ = [
     "ENGINES",
@@ -12,6 +13,7 @@ __all__ = [
     "Index",
     "Option",
     "Recall",
+    "StoredIndex",
     "build_index",
     "index_collection",
     "measure_recall",

@@ -6,10 +6,11 @@ Dense or sparse, exact or approximate, here or on a server: an engine is a file 
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,8 +26,11 @@ from diptych.core.errors import (
     UsageError,
 )
 from diptych.core.files import atomic_folder, write_json
+from diptych.core.locking import locked_in_place
 from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
+from diptych.data.collection import Collection
+from diptych.data.records import Record, Where, check_records
 from diptych.encoders.embeddings import (
     Embeddings,
     EncodedCollection,
@@ -43,7 +47,6 @@ from diptych.index.engine import (
     Known,
     OptionValue,
     Recall,
-    Record,
     Vectors,
     measure_recall,
     own_queries,
@@ -51,15 +54,28 @@ from diptych.index.engine import (
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import (
     Captions,
+    ChangedCaptions,
     CollectionCaptions,
     Header,
     StoredCaptions,
+    collection_records,
     records_of,
     write_captions,
 )
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
 
 _TERMS = "terms.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Checked items to be inserted, or ids to be removed."""
+
+    ids: Sequence[str]
+    vectors: Vectors = None  # float32; None: the items are removed
+    there: Sequence[str] = ()  # those of the ids that are replaced
+    records: list[str] | None = None  # as JSON
+    captions: list[list[str]] | None = None
 
 
 class Index(ABC):
@@ -95,7 +111,6 @@ class Index(ABC):
         self.options = options
         self.about = about
         self.captions: Captions | None = None
-        self.records: Any = None
 
     @classmethod
     def engine(cls) -> Engine:
@@ -170,7 +185,8 @@ class Index(ABC):
             sample: queries an approximate engine measures its recall@10 on, best of the kind it will
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
-            records: of an engine that filters, the metadata of each item, by which searches are restricted.
+            records: of an engine that filters, the metadata of each item, JSON-able, by which searches are
+                restricted.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
@@ -215,10 +231,19 @@ class Index(ABC):
             raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
         return {} if records is None else {"records": records}
 
+    @property
+    def on_server(self) -> bool:
+        """Whether a server keeps the items, and every change as it is made."""
+        return bool(self.options.get("url"))
+
     def _held(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if name in self}
 
-    def add(
+    def add(self, ids: Sequence[str], rows: Vectors, **given: Any) -> None:
+        """Insert items; arguments as of :meth:`check_add`."""
+        self.apply(self.check_add(ids, rows, **given))
+
+    def check_add(
         self,
         ids: Sequence[str],
         rows: Vectors,
@@ -227,36 +252,46 @@ class Index(ABC):
         encoder: str | None = None,
         vocabulary: str | None = None,
         records: Sequence[Record] | None = None,
-    ) -> None:
-        """Insert items.
+        captions: Sequence[Sequence[str]] | None = None,
+    ) -> Change:
+        """Return the insertion of items, checked; :meth:`apply` makes it.
 
         Args:
             ids: one per row, the collection's ids.
             rows: (n, width) vectors.
-            replace: items whose id is there already take the new vector instead of being refused.
+            replace: items whose id is there already take the new vector, metadata and captions instead of
+                being refused.
             encoder: fingerprint of what made ``rows``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``rows`` mean, checked when given.
             records: of an engine that filters, the metadata of each item.
+            captions: the captions of each item, which are shown when it is found.
         """
         if not self.engine().can_add:
             raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
         self.check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
-        held, more = self._held(names), self._more(records)
+        self._more(records)
+        lines = None if records is None else check_records(records, names)
+        if captions is not None and len(captions) != len(names):
+            raise DataError(
+                f"captions of {len(captions):,} items given for {len(names):,}", "give a list each"
+            )
+        held = self._held(names)
         there = [name for name in names if name in held]
         if there and not replace:
             raise UsageError(
                 f"id {there[0]!r} is already in the index ({len(there):,} of {len(names):,} are)",
                 "pass replace=True to give them their new vectors",
             )
-        if there and not self.overwrites:
-            self._delete(there)
-        self._add(names, vectors, **more)
-        self._changed(len(names))
+        texts = None if captions is None else [[str(text) for text in one] for one in captions]
+        return Change(names, vectors, there, lines, texts)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove items; none is removed when one of the ids is unknown."""
+        self.apply(self.check_delete(ids))
+
+    def check_delete(self, ids: Sequence[str]) -> Change:
         if not self.engine().can_delete:
             raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
         names = check_ids(ids, len(ids))
@@ -267,8 +302,26 @@ class Index(ABC):
                 f"id {unknown[0]!r} is not in the index ({len(unknown):,} of {len(names):,} are not)",
                 "delete only what is there; ids are those of the collection that was embedded",
             )
-        self._delete(names)
-        self._changed(len(names))
+        return Change(names)
+
+    def apply(self, change: Change) -> None:
+        """Make a change that was checked against the index as it is."""
+        if change.vectors is None:
+            self._delete(change.ids)
+        else:
+            if change.there and not self.overwrites:
+                self._delete(change.there)
+            self._insert(change)
+        if self.captions is not None or change.captions is not None:
+            if not isinstance(self.captions, ChangedCaptions):
+                self.captions = ChangedCaptions(self.captions or {})
+            texts = change.captions or [[]] * len(change.ids)
+            self.captions.changed.update(zip(change.ids, texts, strict=True))
+        self._changed(len(change.ids))
+
+    def _insert(self, change: Change) -> None:
+        records = None if change.records is None else list(map(json.loads, change.records))
+        self._add(change.ids, change.vectors, **self._more(records))
 
     def _changed(self, items: int) -> None:
         if "recall" in self.about:
@@ -295,8 +348,9 @@ class Index(ABC):
             k: how many hits per query.
             encoder: fingerprint of what made ``queries``, checked when given.
             vocabulary: fingerprint of what the columns of sparse ``queries`` mean, checked when given.
-            options: per-search options of the engine; of one that filters ``where``, conditions on the
-                items' metadata, of one with two stages ``first``, (q, width) vectors of the first.
+            options: per-search options of the engine; of one that filters ``where``, conditions on the items'
+                metadata (:data:`diptych.data.records.Where`), of one with two stages ``first``, (q, width)
+                vectors of the first.
         """
         more = {name: options.pop(name) for name in self.engine().inputs if name in options}
         resolved = self.engine().resolve_search(self.options, options)
@@ -304,10 +358,21 @@ class Index(ABC):
         return self._answer(queries, k, encoder, vocabulary, find)
 
     def search_exact(
-        self, queries: Vectors, k: int, *, encoder: str | None = None, vocabulary: str | None = None
+        self,
+        queries: Vectors,
+        k: int,
+        *,
+        encoder: str | None = None,
+        vocabulary: str | None = None,
+        where: Where | None = None,
     ) -> Hits:
         """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against."""
-        return self._answer(queries, k, encoder, vocabulary, self._search_exact)
+        find: Callable[..., Hits] = self._search_exact
+        if where is not None:
+            if not self.engine().filters:
+                raise UnknownNameError(f"option of index engine {self.engine_name}", "where", [])
+            find = partial(find, where=where)
+        return self._answer(queries, k, encoder, vocabulary, find)
 
     def _answer(
         self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None, find: Callable[..., Hits]
@@ -322,9 +387,15 @@ class Index(ABC):
         return Hits(hits.ids, hits.scores, requested)
 
     def save(self, folder: Path | str) -> Path:
-        """Write the index; all or nothing, an older index in ``folder`` is replaced."""
+        """Write the index; all or nothing, an older index in ``folder`` is replaced, its journal with it."""
+        with locked_in_place(folder):
+            return self.write(folder)
+
+    def write(self, folder: Path | str) -> Path:
+        """As :meth:`save`, of a folder that is locked already."""
         with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
+            self._write_records(temporary)
             if self.terms:
                 write_json(temporary / _TERMS, list(self.terms))
             if self.captions is not None:
@@ -337,6 +408,8 @@ class Index(ABC):
     @opening("build the index again")
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
+
+        Changes of its journal are made by :func:`diptych.index.open_index`.
 
         Args:
             verify: also read the mapped files through and compare their fingerprints (slow for large
@@ -364,11 +437,17 @@ class Index(ABC):
                 )
             index.terms = tuple(terms)
         index.captions = StoredCaptions.of(where)
+        index._read_records(where)
         if len(index) != header.items:
             raise StorageError(
                 f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
             )
         return index
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """The metadata of each item by id; empty of an engine that keeps none here."""
+        return {}
 
     def some_ids(self, start: int, count: int) -> list[str]:
         """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
@@ -379,6 +458,14 @@ class Index(ABC):
         raise UsageError(
             f"the {self.engine_name} engine gives no vectors back", "search with words or an image"
         )
+
+    def _write_records(self, folder: Path) -> None:
+        """Write the items' metadata, where :meth:`_write` does not."""
+        return
+
+    def _read_records(self, folder: Path) -> None:
+        """Open what :meth:`_write_records` wrote."""
+        return
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
@@ -427,35 +514,48 @@ def build_index(
     embeddings: AnyEmbeddings, engine: str | None = None, *, sample: Vectors | None = None, **options: Any
 ) -> Index:
     """An index of ``embeddings`` by the engine of that name; see :meth:`Index.build`."""
-    if engine is None:
-        engine = "inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"
     if not isinstance(embeddings, SparseEmbeddings) and embeddings.similarity != "cosine":
         raise UsageError(
             f"rows compared by {embeddings.similarity!r} cannot be indexed: engines search by the cosine",
             'measure them with diptych evaluate; to search, train with model.similarity = "cosine"',
         )
-    return ENGINES.get(engine).index.build(embeddings, sample=sample, **options)
+    return engine_of(embeddings, engine).index.build(embeddings, sample=sample, **options)
+
+
+def engine_of(embeddings: AnyEmbeddings, name: str | None) -> Engine:
+    """Return the engine of that name, or that of the kind of embeddings."""
+    return ENGINES.get(name or ("inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"))
 
 
 def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
     """Return an index of a collection's images or captions, with captions to show where its data is there."""
-    sides = {"images": encoded.images, "texts": encoded.texts}
-    items, settings = sides.pop(options.of), parse_values(options.option, "--option")
-    if not len(items):
-        raise DataError(
-            f"{encoded.about['dataset']} has no {options.of} to index", "give the others with --of"
-        )
-    if options.engine is not None and ENGINES.get(options.engine).filters:
+    whole = None
+    with suppress(
+        DiptychError
+    ):  # embeddings whose dataset is gone are searched without captions and metadata
         whole = origin.collection()
-        settings["records"] = whole.records if options.of == "images" else whole.caption_records
-    # The other modality is what the index will be queried with: recall is measured on it.
-    built = build_index(items, options.engine, sample=next(iter(sides.values())).rows[:1000], **settings)
+    settings = parse_values(options.option, "--option")
+    built = index_encoded(encoded, options.of, options.engine, whole, settings)
     built.about["origin"] = asdict(origin)
-    with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
-        built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
     return built
 
 
-def open_index(folder: Path | str, *, verify: bool = False) -> Index:
-    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
-    return Index.open(folder, verify=verify)
+def index_encoded(
+    encoded: EncodedCollection,
+    of: str,
+    engine: str | None,
+    collection: Collection | None,
+    settings: Mapping[str, Any],
+) -> Index:
+    """Return an index of the images or captions of what is encoded, with the captions and metadata of a collection."""
+    sides, more = {"images": encoded.images, "texts": encoded.texts}, dict(settings)
+    items, (others,) = sides.pop(of), sides.values()
+    if not len(items):
+        raise DataError(f"{encoded.about['dataset']} has no {of} to index", "give the others with --of")
+    if collection is not None and engine_of(items, engine).filters:
+        more.setdefault("records", list(collection_records(collection, items.kind)))
+    # The other modality is what the index will be queried with: recall is measured on it.
+    built = build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)
+    if collection is not None:
+        built.captions = CollectionCaptions(collection, items.kind)
+    return built

@@ -13,6 +13,7 @@ from diptych.core.errors import UnknownNameError, UsageError
 from diptych.core.options import parameter
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
+from diptych.data.records import Record as Record
 from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 
@@ -27,9 +28,6 @@ AnyEmbeddings = Embeddings | SparseEmbeddings
 
 # (n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones.
 Vectors = Any
-
-# The metadata of one item.
-Record = Mapping[str, Any]
 
 # What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them.
 Known = dict[str, Any]

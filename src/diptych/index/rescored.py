@@ -47,7 +47,9 @@ class RescoredIndex(SlotIndex):
     def _candidates(self, answer: Any, queries: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Of an answer, (queries, k) int32 slots and (queries,) int64 how many of each row are meant."""
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
         rows = SparseRows(queries)
         best = Found.nothing(len(rows), k)
         size = max(1, _CANDIDATES // k)
@@ -69,7 +71,7 @@ class RescoredIndex(SlotIndex):
             best.found[part] = found
         return Hits.of_slots(self._ids.names, k, *best)
 
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
         rows = SparseRows(queries)
         best = Found.nothing(len(rows), k)
         for query in range(len(rows)):

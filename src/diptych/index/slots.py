@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.core.errors import StorageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
 from diptych.core.reading import read_json
-from diptych.index.contract import Index
-from diptych.index.engine import Hits, Vectors
+from diptych.data.columns import StringTable, write_strings
+from diptych.data.records import Record, RecordTable, Where, check_records
+from diptych.index.contract import Change, Index
+from diptych.index.engine import AnyEmbeddings, Hits, OptionValue, Vectors
 from diptych.index.storage import REBUILD, Header, load_array
 from diptych.index.vectors import RowStore, top_k
 
 _IDS, _DEAD = "ids.json", "dead.npy"
+_MASKS = 64  # conditions whose items are kept
+_FEW = 1 / 8  # the share of rows up to which those alive are gathered, not all compared
 
 
 class IdTable:
@@ -61,6 +68,10 @@ class IdTable:
         slots = self._slots()
         return np.array([slots[name] for name in names], dtype=np.int64)
 
+    def slot(self, name: str) -> int:
+        """Return the slot of a live id; KeyError of any other."""
+        return self._slots()[name]
+
     def append(self, names: Sequence[str]) -> None:
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
@@ -91,6 +102,37 @@ def load_ids(path: Path) -> list[str]:
     return ids
 
 
+class _RecordItems(ItemsView[str, Record]):
+    """Ids and metadata, read in blocks."""
+
+    def __init__(self, records: SlotRecords) -> None:
+        super().__init__(records)
+        self._of = records
+
+    def __iter__(self) -> Iterator[tuple[str, Record]]:
+        live, table = self._of.ids.live_slots().tolist(), self._of.table
+        found = itertools.repeat({}) if table is None else map(json.loads, table.lines(live))
+        return zip(self._of, found, strict=False)
+
+
+class SlotRecords(Mapping[str, Record]):
+    def __init__(self, ids: IdTable, table: RecordTable | None) -> None:
+        self.ids, self.table = ids, table
+
+    def __getitem__(self, name: str) -> Record:
+        slot = self.ids.slot(name)
+        return {} if self.table is None else self.table[slot]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids.names[self.ids.live_slots()].tolist())
+
+    def items(self) -> ItemsView[str, Record]:
+        return _RecordItems(self)
+
+    def __len__(self) -> int:
+        return len(self.ids.live_slots())
+
+
 class SlotIndex(Index):
     """An index whose items have slots in order of insertion; deleted ones leave tombstones.
 
@@ -103,6 +145,105 @@ class SlotIndex(Index):
     def __init__(self, ids: IdTable, **known: Any) -> None:
         super().__init__(**known)
         self._ids = ids
+        self._table: RecordTable | None = None  # None: no item has metadata
+        self._masks: dict[str, np.ndarray] = {}  # of conditions, for the items as they are
+
+    @classmethod
+    def build(
+        cls,
+        embeddings: AnyEmbeddings,
+        *,
+        sample: Vectors | None = None,
+        records: Sequence[Record] | None = None,
+        **options: Any,
+    ) -> Self:
+        cls._more(records)
+        lines = None if records is None else check_records(records, embeddings.ids)
+        index = super().build(embeddings, sample=sample, **options)
+        index._table = None if lines is None else RecordTable(lines)
+        return index
+
+    @abstractmethod
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
+        """As :meth:`_search`, of the slots that are ``alive``: at least ``k``, all where it is None."""
+
+    @abstractmethod
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
+        """As :meth:`_find`, missing nothing."""
+
+    def _search(
+        self,
+        queries: Vectors,
+        k: int,
+        options: Mapping[str, OptionValue],
+        where: Where | None = None,
+        **more: Any,
+    ) -> Hits:
+        return self._among(where, k, queries, partial(self._find, options=options, **more))
+
+    def _search_exact(self, queries: Vectors, k: int, where: Where | None = None) -> Hits:
+        return self._among(where, k, queries, self._find_exact)
+
+    def _among(self, where: Where | None, k: int, queries: Vectors, find: Callable[..., Hits]) -> Hits:
+        """Return what ``find`` finds among the live items that fulfil conditions."""
+        alive = self._ids.alive
+        if where is not None:
+            alive = self._allowed(where, alive)
+            k = min(k, int(np.count_nonzero(alive)))
+        return find(queries, k, alive=alive) if k else Hits.none(queries.shape[0], k)
+
+    def _allowed(self, where: Where, alive: np.ndarray | None) -> np.ndarray:
+        if self._table is None:
+            raise UsageError(
+                "the items of this index have no metadata to restrict a search by",
+                "index the dataset again with diptych index, or build with records=…",
+            )
+        key = repr(where)
+        if key not in self._masks:
+            if len(self._masks) >= _MASKS:
+                self._masks.clear()
+            mask = self._table.mask(where)
+            self._masks[key] = mask if alive is None else mask & alive
+        return self._masks[key]
+
+    def matching(self, where: Where) -> list[str]:
+        """Return the ids of the items that fulfil conditions."""
+        return [str(name) for name in self._ids.names[self._allowed(where, self._ids.alive)]]
+
+    def _insert(self, change: Change) -> None:
+        before = len(self._ids)
+        self._add(change.ids, change.vectors)
+        if self._table is None and change.records is not None:
+            self._table = RecordTable(["{}"] * before)
+        if self._table is not None:
+            self._table.append(change.records or ["{}"] * len(change.ids))
+
+    def _changed(self, items: int) -> None:
+        super()._changed(items)
+        self._masks.clear()
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """The metadata of each item by id, in order of insertion; each is read when it is asked for."""
+        return SlotRecords(self._ids, self._table)
+
+    def _write_records(self, folder: Path) -> None:
+        if self._table is not None:
+            slots = range(len(self._ids)) if (folder / _DEAD).exists() else self._ids.live_slots().tolist()
+            write_strings(folder / "records", self._table.lines(slots))
+
+    def _read_records(self, folder: Path) -> None:
+        if (folder / "records.utf8").is_file():
+            stored = StringTable(folder / "records", keep=True)
+            if len(stored) != len(self._ids):
+                message = (
+                    f"{folder / 'records.utf8'} holds {len(stored):,} lines for {len(self._ids):,} items"
+                )
+                raise StorageError(message, REBUILD)
+            self._table = RecordTable(stored)
+            self._masks.clear()
 
     @abstractmethod
     def _take(self, slots: np.ndarray) -> Vectors:
@@ -140,13 +281,16 @@ class SlotIndex(Index):
         alive = self._embedded(self.ids, self._take(self._ids.live_slots()))
         built = type(self).build(alive, **{**self.options, **options})
         built.captions = self.captions
+        if self._table is not None:
+            built._table = RecordTable(list(self._table.lines(self._ids.live_slots().tolist())))
         return built
 
-    def save(self, folder: Path | str) -> Path:
-        saved = super().save(folder)
+    def write(self, folder: Path | str) -> Path:
+        saved = super().write(folder)
         if self.reopens:
             opened = vars(self._read(saved, Header.open(saved)))
             vars(self).update({name: value for name, value in opened.items() if name.startswith("_")})
+            self._read_records(saved)
         return saved
 
 
@@ -157,9 +301,18 @@ class LocalIndex(SlotIndex):
     def _rows(self) -> RowStore:
         """The vectors by slot."""
 
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        slots, scores = top_k(self._rows(), queries, k, self._ids.alive)
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
+        slots, scores = self._best(queries, k, alive)
         return Hits.of_slots(self._ids.names, k, slots, scores)
+
+    def _best(self, queries: Vectors, k: int, alive: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return slots and scores as :func:`top_k`; where few are alive, only their rows are read."""
+        rows = self._rows()
+        few = None if alive is None else np.flatnonzero(alive)
+        if few is None or len(few) > _FEW * len(rows):
+            return top_k(rows, queries, k, alive)
+        slots, scores = top_k(RowStore(rows.take(few)), queries, k)
+        return few[slots], scores
 
     def _take(self, slots: np.ndarray) -> np.ndarray:
         return self._rows().take(slots)

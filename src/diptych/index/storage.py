@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import json
+import os
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +19,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.core.reading import map_array, parse_json, read_array
+from diptych.data.collection import WHOLE
 from diptych.data.columns import StringTable, write_strings
 from diptych.index.engine import ENGINES, Engine
 
@@ -22,7 +27,8 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 REBUILD = "build the index again from its embeddings"
-_CAPTION_FILES = frozenset({"captions.utf8", "captions.ends"})
+# Files that are read where they are needed, of captions and of metadata.
+_READ_LATER = frozenset(f"{name}.{ending}" for name in ("captions", "records") for ending in ("utf8", "ends"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
 
     def check_files(self, folder: Path, mapped: frozenset[str], verify: bool) -> None:
         """Compare the files with what was written: of mapped ones only the size, unless all are to be verified."""
-        by_size_only = frozenset() if verify else mapped | _CAPTION_FILES
+        by_size_only = frozenset() if verify else mapped | _READ_LATER
         for name, written in self.files.items():
             path, wrong = folder / name, ""
             if not path.is_file():
@@ -122,7 +128,7 @@ class StoredCaptions(Captions):
     """Lines ``[id, caption, …]`` in the order of ids; opening reads none, a search those of its hits."""
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._lines = folder / "captions.utf8", StringTable(folder / "captions")
+        self._path, self._lines = folder / "captions.utf8", StringTable(folder / "captions", keep=True)
 
     @classmethod
     def of(cls, folder: Path) -> StoredCaptions | None:
@@ -140,11 +146,74 @@ class StoredCaptions(Captions):
         return list(map(str, found[1:]))
 
     def __iter__(self) -> Iterator[str]:
-        return (str(self._parsed(line)[0]) for line in self._lines)
+        return (name for name, _ in self.sorted())
+
+    def sorted(self) -> Iterator[tuple[str, list[str]]]:
+        for line in self._lines:
+            name, *texts = map(str, self._parsed(line))
+            yield name, texts
 
     def __len__(self) -> int:
         return len(self._lines)
 
 
+class ChangedCaptions(Captions):
+    """Captions, and those of items that were added or deleted since; without any an item is in neither.
+
+    Attributes:
+        changed: the captions of such items by id.
+    """
+
+    def __init__(self, before: Captions) -> None:
+        self._before = before
+        self.changed: dict[str, list[str]] = {}
+
+    def __getitem__(self, name: str) -> list[str]:
+        found = self.changed.get(name)
+        if found is None:
+            found = self._before[name]
+        if not found:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.sorted())
+
+    def sorted(self) -> Iterator[tuple[str, list[str]]]:
+        kept = (one for one in _sorted(self._before) if one[0] not in self.changed)
+        return heapq.merge(kept, sorted(one for one in self.changed.items() if one[1]))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.sorted())
+
+
+def _sorted(captions: Captions) -> Iterable[tuple[str, list[str]]]:
+    """Return ids and captions by id; where they are stored, in one pass over the files."""
+    if isinstance(captions, StoredCaptions | ChangedCaptions):
+        return captions.sorted()
+    return ((name, captions[name]) for name in sorted(captions))
+
+
 def write_captions(folder: Path, captions: Captions) -> None:
-    write_strings(folder / "captions", (json.dumps([name, *captions[name]]) for name in sorted(captions)))
+    write_strings(folder / "captions", (json.dumps([name, *texts]) for name, texts in _sorted(captions)))
+
+
+def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of each image, or of each caption: its own, the split, and of an image's file the facts."""
+    images: Iterable[int] = range(collection.n_images)
+    splits, own = list(collection.splits), collection.records
+    if kind != "image":
+        images, own = collection.caption_image.tolist(), collection.caption_records
+    for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
+        facts = file_facts(collection.image_path(image)) if kind == "image" else {}
+        split = splits[image]
+        yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
+
+
+def file_facts(path: str) -> dict[str, Any]:
+    """Return a file's path, size in bytes and time of its last change in seconds; no more than there is."""
+    facts: dict[str, Any] = {"path": path} if path else {}
+    with suppress(OSError):
+        state = os.stat(path)
+        facts |= {"size": state.st_size, "modified": state.st_mtime}
+    return facts

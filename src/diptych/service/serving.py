@@ -25,6 +25,9 @@ from diptych.service.searcher import Searcher, origin_of, searcher_of
 
 logger: logging.Logger = logging.getLogger("diptych.service")
 
+FACTS = ("path", "size", "modified", "content")
+"""Fields of an item's metadata that say where its file is and how it was; clients set none of them."""
+
 _EVERY = 1.0  # seconds between looks at what is on disk
 _FEW_VALUES = 30  # of a field that a page offers to filter by
 _MOST_RECORDS = 200_000  # that are read for it
@@ -64,14 +67,16 @@ class ServedIndex:
 
     def describe(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
         """Return hits as the API gives them."""
-        searcher, records = self.searcher, self.searcher.index.records or {}
+        searcher = self.searcher
         described = []
         for name, score in hits:
             known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
-            known["metadata"] = {k: v for k, v in records.get(name, {}).items() if k != "path"}
+            known["metadata"] = {
+                key: value for key, value in searcher.record(name).items() if key not in FACTS
+            }
             with suppress(DataError):  # the collection no longer holds it: it is found all the same
                 known["captions"] = searcher.captions(name)
-                known["path"] = searcher.path(name) or None if searcher.located else None
+                known["path"] = searcher.path(name) or None
                 if searcher.shows(name):
                     known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
             described.append(known)
@@ -80,12 +85,12 @@ class ServedIndex:
     def read_fields(self) -> None:
         """Find the fields of metadata with few values."""
         counts: dict[str, Counter[Any]] = {}
-        for place, record in enumerate((self.searcher.index.records or {}).values()):
+        for place, record in enumerate(self.searcher.index.records.values()):
             if place >= _MOST_RECORDS:
                 break
             for field, value in record.items():
                 for one in value if isinstance(value, list) else [value]:
-                    if isinstance(one, str | int | bool) and field != "path":
+                    if isinstance(one, str | int | bool) and field not in FACTS:
                         counts.setdefault(field, Counter())[one] += 1
         few = {field: found for field, found in counts.items() if len(found) <= _FEW_VALUES}
         self.fields = {field: [value for value, _ in found.most_common()] for field, found in few.items()}

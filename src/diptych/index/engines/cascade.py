@@ -28,8 +28,13 @@ class CascadeIndex(InvertedIndex):
 
     engine_name = "cascade"
 
-    def _search(
-        self, queries: csr_array, k: int, options: Mapping[str, OptionValue], first: Vectors | None = None
+    def _find(
+        self,
+        queries: csr_array,
+        k: int,
+        alive: np.ndarray | None,
+        options: Mapping[str, OptionValue],
+        first: Vectors | None = None,
     ) -> Hits:
         """Search first for ``first``, such as captions' own terms, or for the largest weights of each query."""
         if first is None:
@@ -48,7 +53,7 @@ class CascadeIndex(InvertedIndex):
             room, whole = segment.postings.room(depth), depth == len(segment)
             return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
 
-        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive, find))
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, alive, find))
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

@@ -43,8 +43,10 @@ class ExactIndex(LocalIndex):
         self._store.append(vectors)
         self._ids.append(ids)
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        return self._search_exact(queries, k)
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
+        return self._find_exact(queries, k, alive)
 
     def _write(self, folder: Path) -> None:
         live = self._ids.live_slots()

@@ -19,9 +19,10 @@ from diptych.encoders.embeddings import Embeddings
 from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.slots import IdTable, LocalIndex
 from diptych.index.storage import Header
-from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms, top_k
+from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms
 
 _BLOCK = 4096
+_LOOKED_AT = 4  # items that a walk compares for each candidate it keeps
 
 
 def _faiss() -> Any:
@@ -107,10 +108,14 @@ class HnswIndex(LocalIndex):
         self._link(vectors)
         self._ids.append(ids)
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
         faiss, ef_search = _faiss(), int(options["ef_search"])
-        alive = self._ids.alive
-        effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // len(self)))
+        count = len(self._ids) if alive is None else int(np.count_nonzero(alive))
+        effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // count))
+        if alive is not None and count < len(self) and count < _LOOKED_AT * effort:
+            return self._find_exact(queries, k, alive)  # the graph would look at more than these
         chosen: dict[str, Any] = {"efSearch": effort}
         if alive is not None:
             chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
@@ -119,7 +124,7 @@ class HnswIndex(LocalIndex):
         scores = np.empty(slots.shape, dtype=np.float32)
         full = (slots >= 0).all(axis=1)
         if not full.all():
-            slots[~full], scores[~full] = top_k(rows, queries[~full], k, alive)
+            slots[~full], scores[~full] = self._best(queries[~full], k, alive)
         found = slots[full]
         again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
         again = again.reshape(found.shape)

@@ -42,12 +42,14 @@ class ImpactsIndex(SlotIndex):
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
         rows = SparseRows(queries)
         slots, scores, found = Found.nothing(len(rows), k)
         room = self._postings.room(k)
         for chosen in batches(len(rows), room):
-            best = self._postings.candidates(rows, chosen, k, self._ids.alive, room=room, final=True)
+            best = self._postings.candidates(rows, chosen, k, alive, room=room, final=True)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
@@ -58,7 +60,7 @@ class ImpactsIndex(SlotIndex):
         slots[np.arange(k) >= found[:, None]] = 0
         return Hits.of_slots(self._ids.names, k, slots, scores, found)
 
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
         self._refuse("search exactly")
 
     def _take(self, slots: np.ndarray) -> NoReturn:

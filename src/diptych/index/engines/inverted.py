@@ -43,11 +43,13 @@ class InvertedIndex(SlotIndex):
         self._segments.append(vectors)
         self._ids.append(ids)
 
-    def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
-        return self._search_exact(queries, k)
+    def _find(
+        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
+    ) -> Hits:
+        return self._find_exact(queries, k, alive)
 
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive))
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, alive))
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term, deleted ones among them."""

@@ -1,0 +1,163 @@
+"""Bring an index up to date: which images of a collection it does not hold, their insertion, files that are gone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from diptych.core.context import check_stop, report_to, task
+from diptych.core.errors import ImageError, UsageError
+from diptych.data.collection import Collection
+from diptych.data.images import image_content
+from diptych.data.loading import batched, read_ahead
+from diptych.index.contract import Index
+from diptych.index.journal import StoredIndex
+from diptych.index.storage import collection_records, file_facts
+
+_BLOCK = 256  # images that are encoded and then durable
+
+
+@dataclass
+class Update:
+    """What of a collection's images an index does not hold as it is.
+
+    Attributes:
+        rows: of the collection, the images that are to be encoded.
+        ids: under which they are inserted: those of the items that they replace, else the collection's.
+        replaced: those of the ids whose file changed.
+        known: how many images are there as they are.
+        copies: files that are left out, each with the file of the same content.
+        problems: messages of images that could not be read; filled by :func:`add_images`.
+    """
+
+    rows: list[int] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    replaced: set[str] = field(default_factory=set)
+    known: int = 0
+    copies: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def check_takes_images(index: Index) -> None:
+    kind = index.about.get("kind", "image")
+    if kind != "image" or "category_run" in index.about:
+        found = "products" if "category_run" in index.about else f"{kind}s"
+        raise UsageError(f"an index of {found} takes no images", "add to an index of images")
+    if not index.engine().filters:
+        raise UsageError(
+            f"the {index.engine_name} engine keeps no metadata to know files by", "index with another engine"
+        )
+
+
+def new_images(index: Index, collection: Collection) -> Update:
+    """Return what of a collection's images is new to an index, or changed.
+
+    A file is known by its path, size and time, and where these differ by the fingerprint of its content, if it is
+    known; an image that is no file by its id. A file is a copy of another one of the same content that is still there.
+    """
+    check_takes_images(index)
+    records = index.records
+    by_path: dict[str, tuple[str, Any]] = {}
+    by_size: dict[int, list[str]] = {}
+    for name, record in records.items():
+        if path := record.get("path"):
+            by_path[path] = name, record
+            by_size.setdefault(record.get("size", -1), []).append(path)
+    update, taken = Update(), set[str]()
+
+    @cache
+    def content(path: str) -> str:
+        known = by_path.get(path, ("", {}))[1].get("content")
+        return str(known) if known else image_content(Path(path))
+
+    def original(path: str, size: int) -> str:
+        others = (other for other in by_size.get(size, ()) if Path(other).is_file())
+        return next((other for other in others if content(other) == image_content(Path(path))), "")
+
+    for row, name in enumerate(collection.image_ids):
+        path = collection.image_path(row)
+        facts = file_facts(path)
+        own, record = by_path.get(path, ("", {}))
+        if (not path and name in index) or (own and _unchanged(record, facts)):
+            update.known += 1
+        elif not own and path and (twin := original(path, facts.get("size", -1))):
+            update.copies.append((path, twin))
+        else:
+            free = (
+                one for one in _names(name, collection.name, path) if one not in index and one not in taken
+            )
+            update.rows.append(row)
+            update.ids.append(own or next(free))
+            update.replaced |= {own} if own else set()
+            taken.add(update.ids[-1])
+            if not own and path:
+                by_size.setdefault(facts.get("size", -1), []).append(path)
+    return update
+
+
+def _unchanged(record: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    if "size" not in record or all(record.get(key) == facts.get(key) for key in ("size", "modified")):
+        return True
+    known = record.get("content")
+    return bool(known) and record["size"] == facts.get("size") and known == image_content(Path(facts["path"]))
+
+
+def _names(name: str, collection: str, path: str) -> Iterator[str]:
+    """Yield ids for an image whose own one may be that of another image."""
+    yield from (name, f"{collection}/{name}", *([path] if path else []))
+    yield from (f"{collection}/{name} ({number})" for number in itertools.count(2))
+
+
+def add_images(stored: StoredIndex, collection: Collection, update: Update, encoder: Any) -> int:
+    """Encode new images and insert them, a block at a time, each durable before the next; return how many.
+
+    A stop is heeded after a block; what was inserted is known to the next :func:`new_images`.
+    """
+    stored.index.check_origin(encoder.fingerprint)
+    added = 0
+
+    def load(row: int) -> Any:
+        try:
+            return collection.item(row)
+        except ImageError as error:
+            return error
+
+    with task("adding images", len(update.rows), "images") as bar:
+        for block in batched(zip(update.rows, update.ids, strict=True), _BLOCK):
+            loaded = list(zip(block, read_ahead(load, [row for row, _ in block]), strict=True))
+            update.problems += [item.message for _, item in loaded if isinstance(item, ImageError)]
+            good = [(row, name, item) for (row, name), item in loaded if not isinstance(item, ImageError)]
+            if good:
+                rows, names, items = map(list, zip(*good, strict=True))
+                with report_to(None):
+                    vectors = encoder.encode_images(items)
+                part = collection.subset(rows)
+                records = list(collection_records(part, "image"))
+                for record in records:
+                    if "size" in record:
+                        record["content"] = image_content(Path(record["path"]))
+                captions = (
+                    [part.captions_of(row) for row in range(part.n_images)] if part.n_captions else None
+                )
+                more = {
+                    "records": records,
+                    "captions": captions,
+                    "replace": not update.replaced.isdisjoint(names),
+                }
+                stored.add(names, vectors, encoder=encoder.fingerprint, **more)
+                added += len(names)
+            bar.advance(len(block))
+            check_stop(f"stopped: {added:,} of {len(update.rows):,} images are added and kept")
+    return added
+
+
+def missing_files(index: Index) -> list[str]:
+    """Return the ids of images whose files are gone."""
+    check_takes_images(index)
+    records = index.records
+    paths = ((name, record.get("path")) for name, record in records.items())
+    return [name for name, path in paths if path and not Path(path).is_file()]
