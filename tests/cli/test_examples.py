@@ -36,6 +36,7 @@ CANNOT = {
 
 INSTEAD = {
     "tail -f": "cat",  # which ends
+    "--part 3/8": "--part 1/1",  # of a large dataset
     "--contact ME": "--contact ME --allow-private",  # the host is on this machine
     "--data coco=coco -o": "--data coco=coco --set clip=runs/flickr8k --rows clip -o",  # the hub's CLIP
 }

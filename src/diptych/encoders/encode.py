@@ -125,6 +125,8 @@ def encode_collection(
     processes: int = 1,
     accelerator: str = "auto",
     fabric: Any = None,
+    ray: bool = False,
+    contents: Sequence[str] | None = None,
 ) -> EncodedCollection:
     """Embed images and captions into ``folder``, or open what is there when it is the same.
 
@@ -136,19 +138,22 @@ def encode_collection(
         processes: of this machine that share the work, each with an encoder of its own.
         accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
         fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
+        ray: the processes are actors of the Ray cluster that this process belongs to, or starts.
+        contents: fingerprint of each image's bytes, where they are known; they are not read for it then.
     """
     folder, context = Path(folder), DistributedContext(fabric)
     if processes < 1 or (processes > 1 and context.world_size > 1):
         fix = "give 1 or more, and with a Fabric of several none"
         raise UsageError(f"{processes} processes for each of {context.world_size}", fix)
-    if processes > 1 and not isinstance(encoder, GivenRows):
+    shared = (processes > 1 or ray) and not isinstance(encoder, GivenRows)
+    if shared:
         _check_copies(encoder)
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    metadata = context.broadcast(lambda: metadata_of(encoder, collection, split))
+    metadata = context.broadcast(lambda: metadata_of(encoder, collection, split, contents))
     if context.broadcast(lambda: _finished(folder, metadata) is not None):
         return EncodedCollection.open(folder)
     if context.is_main_process:
@@ -161,10 +166,10 @@ def encode_collection(
         context.barrier()
         if not context.is_main_process:
             halves = _halves(encoder, collection, folder, metadata)
-        if processes == 1 or isinstance(encoder, GivenRows):
-            _encode_share(context, encoder, collection, halves)
+        if shared:
+            _encode_in_processes(encoder, collection, halves, processes, accelerator, ray)
         else:
-            _encode_in_processes(encoder, collection, halves, processes, accelerator)
+            _encode_share(context, encoder, collection, halves)
         _finish(halves, context)
         if context.is_main_process:
             images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
@@ -191,16 +196,20 @@ def _finished(folder: Path, metadata: dict[str, Any]) -> EncodedCollection | Non
     return found if found is not None and found.about == metadata else None
 
 
-def metadata_of(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
-    """Return the metadata that embeddings of a collection have; reads its images."""
+def contents_of(collection: Collection) -> Iterator[str]:
+    """Yield a fingerprint of each image's bytes until a stop is requested."""
+    for content in each_picture_content(collection):
+        yield content
+        check_stop("stopped while images were read for the first time", "the same command begins anew")
 
-    def contents() -> Iterator[str]:
-        for content in each_picture_content(collection):
-            yield content
-            check_stop("stopped while images were read for the first time", "the same command begins anew")
 
-    # Of rows that are given the images need not be there.
-    read = encoder.fingerprint if isinstance(encoder, GivenRows) else contents()
+def metadata_of(
+    encoder: DualEncoder, collection: Collection, split: str | None, contents: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the metadata that embeddings of a collection have; reads its images where ``contents`` are not known."""
+    read: Any = contents_of(collection) if contents is None else iter(contents)
+    if isinstance(encoder, GivenRows):  # of which the images need not be there
+        read = encoder.fingerprint
     return {
         "dataset": collection.name,
         "split": split,
@@ -275,18 +284,28 @@ def encode_blocks(
     threads: int | None = None,
 ) -> Iterator[int]:
     """Encode blocks of a collection's images or captions and write them, until a stop is requested."""
-    if isinstance(encoder, GivenRows):
-        work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
-    elif kind == "image":
-        work = _images(encoder, collection, store.plan, blocks, threads)
-    else:
-        work = _captions(encoder, collection, store.plan, blocks)
+    work = rows_of_blocks(encoder, collection, kind, store.plan, blocks, threads)
     with store, closing(work):
         for block, found in zip(blocks, work, strict=True):
             store.write(block, found)
             yield len(found)
             if stopping():
                 return
+
+
+def rows_of_blocks(
+    encoder: DualEncoder,
+    collection: Collection,
+    kind: str,
+    plan: RowPlan,
+    blocks: Sequence[int],
+    threads: int | None = None,
+) -> Generator[np.ndarray, None, None]:
+    if isinstance(encoder, GivenRows):
+        return encoder.blocks(collection, kind, map(plan.rows_of, blocks))
+    if kind == "image":
+        return _images(encoder, collection, plan, blocks, threads)
+    return _captions(encoder, collection, plan, blocks)
 
 
 def _images(
@@ -331,9 +350,14 @@ def _naming(what: str, names: Sequence[str]) -> Iterator[None]:
 
 
 def _encode_in_processes(
-    encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
+    encoder: DualEncoder,
+    collection: Collection,
+    halves: Sequence[_Half],
+    processes: int,
+    accelerator: str,
+    ray: bool,
 ) -> None:
-    device = device_for(accelerator, processes)
+    device = "" if ray else device_for(accelerator, processes)
     collection = replace(collection, records=None, caption_records=None)
     try:
         pickle.dumps(collection)
@@ -354,10 +378,15 @@ def _encode_in_processes(
     # Under a name that the next use of the folder removes where a kill leaves it.
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent) as home:
         saved = encoder.save(Path(home) / "encoder")
+        if ray:
+            from diptych.encoders.encode_ray import encode_over_ray
+
+            encode_over_ray(saved, encoder.fingerprint, collection, halves, processes, accelerator)
+            return
         threads = max(1, default_workers() // processes)
         share = (saved, encoder.fingerprint, collection, device, threads)
         begun = [half.store.done() for half in halves]  # before any process writes
-        counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
+        counts = in_processes(flat, _encode_task, processes, worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
             with half.bar(done) as bar:
                 for _ in part:
@@ -375,14 +404,16 @@ def _check_copies(encoder: DualEncoder) -> None:
         )
 
 
-def _worker(
+def worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(threads)
-    encoder = DualEncoder.load(saved, device=device if device == "cpu" else f"cuda:{_free_gpu(saved.parent)}")
+    """Load a saved encoder in a process of its own."""
+    named = f"cuda:{_free_gpu(saved.parent)}" if device == "cuda" else device
+    encoder = DualEncoder.load(saved, device=named)
     if encoder.fingerprint != fingerprint:
         raise MismatchError(
             f"the encoder was {fingerprint}, saved and loaded it is {encoder.fingerprint}",
