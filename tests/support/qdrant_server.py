@@ -112,6 +112,10 @@ class QdrantServer:
         if what == "points":
             asked = m.PointRequest(**body)
             return [_plain(p) for p in store.retrieve(name, ids=asked.ids, with_payload=asked.with_payload)]
+        if what == "points/batch":
+            return [
+                _plain(one) for one in store.batch_update_points(name, m.UpdateOperations(**body).operations)
+            ]
         if what == "points/delete":
             return _plain(store.delete(name, points_selector=m.PointIdsList(**body)))
         if what == "points/count":

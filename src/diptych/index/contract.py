@@ -161,6 +161,7 @@ class Index(ABC):
         *,
         sample: Vectors | None = None,
         records: Sequence[Record] | None = None,
+        captions: Captions | None = None,
         **options: Any,
     ) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
@@ -171,6 +172,7 @@ class Index(ABC):
                 be searched with; without it some of the items themselves are taken (each without
                 itself), which tends to flatter.
             records: of an engine that filters, the metadata of each item, by which searches are restricted.
+            captions: of the items by id, for showing hits.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
@@ -199,7 +201,11 @@ class Index(ABC):
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
         made = {"encoder": embeddings.encoder, "width": embeddings.width}
-        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **cls._more(records))
+        more = cls._more(records)
+        if captions is not None and cls.engine().filters:
+            more["captions"] = captions
+        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **more)
+        index.captions = captions
         index.terms = tuple(getattr(embeddings, "terms", ()))
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
@@ -448,14 +454,18 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
     if options.engine is not None and ENGINES.get(options.engine).filters:
         whole = origin.collection()
         settings["records"] = whole.records if options.of == "images" else whole.caption_records
+    with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
+        settings["captions"] = CollectionCaptions(origin.collection(), items.kind)
     # The other modality is what the index will be queried with: recall is measured on it.
     built = build_index(items, options.engine, sample=next(iter(sides.values())).rows[:1000], **settings)
     built.about["origin"] = asdict(origin)
-    with suppress(DiptychError):  # embeddings whose dataset is gone are searched without captions
-        built.captions = CollectionCaptions(origin.collection(), built.about["kind"])
     return built
 
 
 def open_index(folder: Path | str, *, verify: bool = False) -> Index:
-    """The index saved in ``folder``, by the engine its header names; see :meth:`Index.open`."""
+    """The index saved in ``folder``, by the engine its header names, or on a server; see :meth:`Index.open`."""
+    if str(folder).startswith("qdrant:"):
+        from diptych.index.engines.qdrant import open_address
+
+        return open_address(str(folder))
     return Index.open(folder, verify=verify)
