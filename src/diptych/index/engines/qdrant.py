@@ -27,6 +27,8 @@ from diptych.core.errors import DiptychError, MismatchError, StorageError, Usage
 from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.core.reading import read_json
+from diptych.data.loading import read_ahead
+from diptych.data.row_store import release_pages
 from diptych.encoders.embeddings import canonical_rows, term_fingerprint
 from diptych.index.contract import Index
 from diptych.index.engine import Hits, Known, OptionValue, Record, Vectors, declare
@@ -198,30 +200,42 @@ class QdrantIndex(Index):
         captions: Captions | None = None,
     ) -> None:
         """Send items, those excepted that are there with the same content; ``first`` is the first one's order."""
-        numbered = enumerate(self._points(rows))
-        with task("uploading to Qdrant", len(ids), "items") as bar:
-            while block := list(islice(numbered, self._batch)):
-                names = [ids[row] for row, _ in block]
-                there = {str(point.id): point.payload for point in self._retrieve(names, True)}
-                changes = []
-                for name, (row, (vector, parts)) in zip(names, block, strict=True):
-                    record = {} if records is None else checked_record(name, records[row])
-                    more = {} if captions is None else {"captions": captions.get(name, [])}
-                    content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
-                    number, stamp = point_id(name), {"order": first + row, "content": content}
-                    stamp["source"] = self._source
-                    payload = {**record, OWN: {"id": name, **more, self.vector_name: stamp}}
-                    if _of(there.get(number), self.vector_name).get("content") != content:
-                        changes.append((number, vector, payload, there.get(number)))
-                self._send(changes)
-                bar.advance(len(block), "" if changes else "already there")
 
-    def _send(self, changes: Sequence[tuple[str, Any, dict[str, Any], dict[str, Any] | None]]) -> None:
+        def send(block: Sequence[tuple[int, tuple[Any, dict[str, np.ndarray]]]]) -> tuple[int, bool]:
+            there = {
+                str(point.id): point.payload for point in self._retrieve([ids[row] for row, _ in block], True)
+            }
+            changes = []
+            for row, (vector, parts) in block:
+                name, number = ids[row], point_id(ids[row])
+                record = {} if records is None else checked_record(name, records[row])
+                more = {} if captions is None else {"captions": captions.get(name, [])}
+                content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
+                stamp = {"order": first + row, "source": self._source, "content": content}
+                payload = {**record, OWN: {"id": name, **more, self.vector_name: stamp}}
+                if _of(there.get(number), self.vector_name).get("content") != content:
+                    changes.append((number, vector, payload, there.get(number, {})))
+            self._send(changes)
+            return len(block), bool(changes)
+
+        numbered, remote = enumerate(self._points(rows)), self._connection.remote
+        blocks = iter(lambda: list(islice(numbered, self._batch)), [])
+        parallel = int(self.options["parallel"]) if remote else 0  # the stand-in is not for several threads
+        with task("uploading to Qdrant", len(ids), "items") as bar:
+            for count, is_sent in read_ahead(send, blocks, parallel, 2 * parallel):
+                bar.advance(count, "" if is_sent else "already there")
+                release_pages(getattr(rows, "base", None))
+
+    def _retrieve(self, names: Sequence[str], payload: Any) -> Any:
+        numbers = [point_id(name) for name in names]
+        return self._ask("retrieve", ids=numbers, with_payload=payload, with_vectors=False)
+
+    def _send(self, changes: Sequence[tuple[str, Any, dict[str, Any], dict[str, Any]]]) -> None:
         """Write points; of those that another index has too only what is this one's, the vector first."""
         m, name = models(), self.vector_name
         whole, vectors, empty, payloads = [], [], [], []
         for number, vector, payload, there in changes:
-            if not self._is_shared(there):
+            if not there or not self._is_shared(there):
                 named = {} if vector is None else {name: vector}
                 whole.append(m.PointStruct(id=number, vector=named, payload=payload))
                 continue
@@ -231,7 +245,7 @@ class QdrantIndex(Index):
                 vectors.append(m.PointVectors(id=number, vector={name: vector}))
             payloads.append(m.SetPayload(payload={name: payload[OWN][name]}, key=OWN, points=[number]))
             record = {field: value for field, value in payload.items() if field != OWN}
-            if any((there or {}).get(field) != value for field, value in record.items()):
+            if any(there.get(field) != value for field, value in record.items()):
                 payloads.append(m.SetPayload(payload=record, points=[number]))
         if whole:
             self._ask("upsert", points=whole, wait=True)
@@ -248,10 +262,6 @@ class QdrantIndex(Index):
     def _is_shared(self, payload: Any) -> bool:
         """Return whether another index of the collection has the item, too."""
         return any(_of(payload, name) for name in _VIEWS if name != self.vector_name)
-
-    def _retrieve(self, names: Sequence[str], payload: Any) -> Any:
-        numbers = [point_id(name) for name in names]
-        return self._ask("retrieve", ids=numbers, with_payload=payload, with_vectors=False)
 
     def _wait_until_indexed(self) -> bool:
         """Return whether the server has linked everything; wait up to ten minutes for it.
