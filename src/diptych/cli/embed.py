@@ -24,20 +24,14 @@ class EmbedOptions(OutOption):
 
     processes: int = parameter(1, "Processes that share the work; on GPUs one each.", ge=1)
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto; several processes: no mps.")
-    nodes: int = parameter(
-        1, "Machines with one shared --out; each runs this command, by torchrun or srun.", ge=1
-    )
     ray: bool = parameter(False, "The processes are actors of a Ray cluster.")
     part: str | None = parameter(None, "I/N: encode one share, into --out/part-I-of-N.", metavar="I/N")
     join: bool = parameter(False, "Join all parts in the folder MODEL.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        given = [f"--{name}" for name in ("part", "join", "ray") if getattr(self, name)]
-        if self.nodes > 1 and given:
-            raise UsageError(f"{given[0]} with --nodes", "share the work in one of these ways")
-        if self.join and len(given) > 1:
-            raise UsageError(f"--join with {given[0]}", "encode all parts first, then join them")
+        if self.join and (self.part or self.ray):
+            raise UsageError("--join with --part or --ray", "encode all parts first, then join them")
         return self
 
 
@@ -50,7 +44,6 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         diptych embed runs/flickr8k
         diptych embed hf:NAME --data flickr30k --split test --out embedded
         diptych embed hf:NAME --data shop.csv --out embedded --processes 8
-        torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
         diptych embed hf:NAME --data flickr30k --out parts --part 3/8
         diptych embed parts --join
     """
@@ -61,13 +54,7 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         encoded, origin = join_parts(folder, None if data.data is None else data.section())
         write_json(folder / ORIGIN_FILE, asdict(origin))
         return _show_embedded(encoded, folder)
-    fabric = None
-    if options.nodes > 1:
-        from diptych.encoders.encode import launched_fabric
-
-        fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
-    work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric, "ray": options.ray}
-    work["processes"] = 1 if fabric else options.processes
+    work = options.model_dump(include={"accelerator", "processes", "ray"})
     with stop_on_signal():
         if options.part is not None:
             return _embed_part(model, data, options, work)

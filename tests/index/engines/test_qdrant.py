@@ -283,7 +283,7 @@ def test_a_collection_of_others_is_not_changed(server, make_embeddings):
     assert index.ids == list("abcd")
     assert index.options["replace"] is False
     build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags")
-    build_refused("holds no vectors named 'dense', these are of width 4", other, collection="bags")
+    build_refused("holds no dense vectors, these are of width 4", other, collection="bags")
     server.store.create_collection("foreign", {"dense": DENSE})
     build_refused(
         r"holds sparse vectors \[\], plain", make_bags(np.eye(3)), "qdrant-sparse", collection="foreign"

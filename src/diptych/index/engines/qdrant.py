@@ -94,9 +94,7 @@ class QdrantIndex(Index):
         have = have.get(self.vector_name) if isinstance(have, dict) else None
         if have is None or have.size != self.width or str(have.distance) != "Dot":
             found = (
-                f"vectors of width {have.size} compared by {have.distance}"
-                if have
-                else "no vectors named 'dense'"
+                f"vectors of width {have.size} compared by {have.distance}" if have else "no dense vectors"
             )
             expected = f"these are of width {self.width}, compared by Dot"
             raise MismatchError(
@@ -183,10 +181,9 @@ class QdrantIndex(Index):
 
     def _publish(self) -> None:
         """Write into the collection what the index is of, for who opens it by its address."""
-        kept = {name: value for name, value in self.options.items() if name not in _OF_PLACE}
-        known = {"encoder": self.encoder, "width": self.width, "options": kept, "about": self.about}
-        view = {**known, "source": self._source, "terms": list(self.terms)}
-        view["captions"] = self.captions is not None
+        view = {name: getattr(self, name) for name in ("encoder", "width", "about", "terms")}
+        view |= {"source": self._source, "captions": self.captions is not None}
+        view["options"] = {name: value for name, value in self.options.items() if name not in _OF_PLACE}
         number = str(uuid.uuid5(_RESERVED, self.vector_name))
         point = models().PointStruct(id=number, vector={}, payload={OWN: {"index": view}})
         self._ask("upsert", points=[point], wait=True)
@@ -202,21 +199,29 @@ class QdrantIndex(Index):
         """Send items, those excepted that are there with the same content; ``first`` is the first one's order."""
 
         def send(block: Sequence[tuple[int, tuple[Any, dict[str, np.ndarray]]]]) -> tuple[int, bool]:
-            there = {
-                str(point.id): point.payload for point in self._retrieve([ids[row] for row, _ in block], True)
-            }
-            changes = []
+            there = {str(point.id): point for point in self._retrieve([ids[row] for row, _ in block])}
+            # Points of another index are written with what that one has of them.
+            numbers = [number for number, point in there.items() if self._is_shared(point)]
+            shared = self._ask("retrieve", ids=numbers, with_vectors=True) if numbers else ()
+            kept = {str(point.id): (point.payload, dict(point.vector or {})) for point in shared}
+            points = []
             for row, (vector, parts) in block:
                 name, number = ids[row], point_id(ids[row])
                 record = {} if records is None else checked_record(name, records[row])
                 more = {} if captions is None else {"captions": captions.get(name, [])}
                 content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
+                if number in there and _of(there[number], self.vector_name).get("content") == content:
+                    continue
+                payload, vectors = kept.get(number, ({}, {}))
                 stamp = {"order": first + row, "source": self._source, "content": content}
-                payload = {**record, OWN: {"id": name, **more, self.vector_name: stamp}}
-                if _of(there.get(number), self.vector_name).get("content") != content:
-                    changes.append((number, vector, payload, there.get(number, {})))
-            self._send(changes)
-            return len(block), bool(changes)
+                own = {**payload.get(OWN, {}), "id": name, **more, self.vector_name: stamp}
+                vectors |= {self.vector_name: vector}
+                named = {key: value for key, value in vectors.items() if value is not None}
+                payload = {**payload, **record, OWN: own}
+                points.append(models().PointStruct(id=number, vector=named, payload=payload))
+            if points:
+                self._ask("upsert", points=points, wait=True)
+            return len(block), bool(points)
 
         numbered, remote = enumerate(self._points(rows)), self._connection.remote
         blocks = iter(lambda: list(islice(numbered, self._batch)), [])
@@ -226,42 +231,12 @@ class QdrantIndex(Index):
                 bar.advance(count, "" if is_sent else "already there")
                 release_pages(getattr(rows, "base", None))
 
-    def _retrieve(self, names: Sequence[str], payload: Any) -> Any:
-        numbers = [point_id(name) for name in names]
-        return self._ask("retrieve", ids=numbers, with_payload=payload, with_vectors=False)
+    def _retrieve(self, names: Sequence[str]) -> Any:
+        return self._ask("retrieve", ids=[point_id(name) for name in names], with_payload=[OWN])
 
-    def _send(self, changes: Sequence[tuple[str, Any, dict[str, Any], dict[str, Any]]]) -> None:
-        """Write points; of those that another index has too only what is this one's, the vector first."""
-        m, name = models(), self.vector_name
-        whole, vectors, empty, payloads = [], [], [], []
-        for number, vector, payload, there in changes:
-            if not there or not self._is_shared(there):
-                named = {} if vector is None else {name: vector}
-                whole.append(m.PointStruct(id=number, vector=named, payload=payload))
-                continue
-            if vector is None:
-                empty.append(number)
-            else:
-                vectors.append(m.PointVectors(id=number, vector={name: vector}))
-            payloads.append(m.SetPayload(payload={name: payload[OWN][name]}, key=OWN, points=[number]))
-            record = {field: value for field, value in payload.items() if field != OWN}
-            if any(there.get(field) != value for field, value in record.items()):
-                payloads.append(m.SetPayload(payload=record, points=[number]))
-        if whole:
-            self._ask("upsert", points=whole, wait=True)
-        operations = [m.SetPayloadOperation(set_payload=one) for one in payloads]
-        if empty:
-            deleted = m.DeleteVectors(points=empty, vector=[name])
-            operations.insert(0, m.DeleteVectorsOperation(delete_vectors=deleted))
-        if vectors:
-            updated = m.UpdateVectors(points=vectors)
-            operations.insert(0, m.UpdateVectorsOperation(update_vectors=updated))
-        if operations:
-            self._ask("batch_update_points", update_operations=operations, wait=True)
-
-    def _is_shared(self, payload: Any) -> bool:
+    def _is_shared(self, point: Any) -> bool:
         """Return whether another index of the collection has the item, too."""
-        return any(_of(payload, name) for name in _VIEWS if name != self.vector_name)
+        return any(_of(point, name) for name in _VIEWS if name != self.vector_name)
 
     def _wait_until_indexed(self) -> bool:
         """Return whether the server has linked everything; wait up to ten minutes for it.
@@ -279,8 +254,7 @@ class QdrantIndex(Index):
 
     def _own(self, point: Any) -> tuple[int, str]:
         """Return an item's order and id."""
-        stamp = _of(point.payload, self.vector_name)
-        if not stamp:
+        if not (stamp := _of(point, self.vector_name)):
             raise StorageError(
                 f"{self._place} holds points that diptych did not write", "keep the collection to one program"
             )
@@ -306,8 +280,8 @@ class QdrantIndex(Index):
     def _held(self, names: Sequence[str]) -> set[str]:
         held: set[str] = set()
         for start in range(0, len(names), self._batch):
-            found = self._retrieve(names[start : start + self._batch], [f"{OWN}.id", f"{self._stamp}.order"])
-            held.update(point.payload[OWN]["id"] for point in found if _of(point.payload, self.vector_name))
+            found = self._retrieve(names[start : start + self._batch])
+            held.update(point.payload[OWN]["id"] for point in found if _of(point, self.vector_name))
         return held
 
     def refresh(self) -> int:
@@ -327,18 +301,15 @@ class QdrantIndex(Index):
         m = models()
         try:
             for start in range(0, len(ids), self._batch):
-                found = self._retrieve(ids[start : start + self._batch], [OWN])
-                shared = [point.id for point in found if self._is_shared(point.payload)]
-                alone = [point.id for point in found if point.id not in shared]
-                vectors = m.DeleteVectors(points=shared, vector=[self.vector_name])
-                payload = m.DeletePayload(points=shared, keys=[self._stamp])
-                operations = [
-                    m.DeletePayloadOperation(delete_payload=payload),
-                    m.DeleteVectorsOperation(delete_vectors=vectors),
-                ]
+                found = self._retrieve(ids[start : start + self._batch])
+                shared = [point.id for point in found if self._is_shared(point)]
                 if shared:
-                    self._ask("batch_update_points", update_operations=operations, wait=True)
-                if alone:
+                    payload = m.DeletePayload(points=shared, keys=[self._stamp])
+                    vectors = m.DeleteVectors(points=shared, vector=[self.vector_name])
+                    first = m.DeletePayloadOperation(delete_payload=payload)
+                    changes = [first, m.DeleteVectorsOperation(delete_vectors=vectors)]
+                    self._ask("batch_update_points", update_operations=changes, wait=True)
+                if alone := [point.id for point in found if point.id not in shared]:
                     self._ask("delete", points_selector=m.PointIdsList(points=alone), wait=True)
         finally:
             self.refresh()
@@ -513,9 +484,9 @@ class SparseQdrantIndex(QdrantIndex):
 _VIEWS = {index.vector_name: index for index in (QdrantIndex, SparseQdrantIndex)}
 
 
-def _of(payload: Any, name: str) -> dict[str, Any]:
+def _of(point: Any, name: str) -> dict[str, Any]:
     """Return what the index of the vector ``name`` wrote into a point's payload; nothing where it wrote none."""
-    own = (payload or {}).get(OWN)
+    own = (point.payload or {}).get(OWN)
     found = own.get(name) if isinstance(own, dict) else None
     return found if isinstance(found, dict) else {}
 
@@ -523,8 +494,8 @@ def _of(payload: Any, name: str) -> dict[str, Any]:
 def _views(connection: Connection) -> dict[str, dict[str, Any]]:
     """Return what the indexes of a collection are of, by the name of their vector."""
     numbers = {str(uuid.uuid5(_RESERVED, name)): name for name in _VIEWS}
-    points = connection.ask("retrieve", ids=list(numbers), with_payload=True, with_vectors=False)
-    return {numbers[str(point.id)]: _of(point.payload, "index") for point in points}
+    points = connection.ask("retrieve", ids=list(numbers), with_payload=True)
+    return {numbers[str(point.id)]: _of(point, "index") for point in points}
 
 
 class _PointCaptions(Captions):
@@ -534,8 +505,8 @@ class _PointCaptions(Captions):
         self._index = index
 
     def __getitem__(self, name: str) -> list[str]:
-        for point in self._index._retrieve([name], [f"{OWN}.captions"]):
-            return list((point.payload or {}).get(OWN, {}).get("captions", ()))
+        for point in self._index._retrieve([name]):
+            return list(point.payload[OWN].get("captions", ()))
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
