@@ -37,14 +37,16 @@ class Sink:
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                content = json.dumps({"result": sink.result(self.command, self.path.split("?")[0], body)}).encode()
+                content = json.dumps(
+                    {"result": sink.result(self.command, self.path.split("?")[0], body)}
+                ).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_PUT = do_POST = answer  # noqa: N815
+            do_GET = do_PUT = do_POST = answer
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -117,7 +119,9 @@ def main(items: int, width: int, batch: int = 256) -> None:
         for start in range(0, items, 10_000):
             draws = np.random.default_rng(start).standard_normal((min(10_000, items - start), width))
             rows[start : start + 10_000] = draws
-        Embeddings([f"image-{row}" for row in range(items)], rows, "bench", "bench", "image", {}).write_header(folder)
+        Embeddings(
+            [f"image-{row}" for row in range(items)], rows, "bench", "bench", "image", {}
+        ).write_header(folder)
         words = [sys.executable, "-m", "benchmarks.qdrant_upload", str(items), str(width), str(batch)]
         where = {**os.environ, "SINK": sink.url, "EMBEDDINGS": str(folder)}
         killed = subprocess.Popen(words, env=where)

@@ -94,7 +94,7 @@ def test_parts_that_do_not_belong_together(whole: Collection, origin: Origin, tm
     header = EmbeddedPart.open(tmp_path / "out" / "part-2-of-2")
     for change, message in (
         ({"encoder": "other"}, "part 2 is of encoder other, expected shades"),
-        ({"texts": "other"}, "part 2 is of dataset other"),
+        ({"texts": "other"}, "part 2 is of texts other"),
         ({"number": 1}, "1 of 2 parts are missing"),
         ({"parts": 3}, "holds parts of 2 and of 3"),
     ):

@@ -65,16 +65,15 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
 def _embed_part(model: str, data: PartSpec, options: EmbedOptions, work: dict[str, Any]) -> None:
     from diptych.encoders.encode_parts import encode_share, parse_part
 
-    parse_part(str(options.part))  # before weights are read
+    part = str(options.part)
+    parse_part(part)  # before weights are read
     if options.out is None:
         raise UsageError("--part without --out", "name the folder that all parts go to")
     source = named(model, data, data.split, **work)
     origin, whole = source.opened
     collection = whole if origin.split is None else whole.split(origin.split)
-    encoded, folder = encode_share(source.encoder, collection, options.out, origin, str(options.part), **work)
-    show(
-        f"part {options.part}: {len(encoded.images):,} images and {len(encoded.texts):,} captions in {folder}"
-    )
+    encoded, folder = encode_share(source.encoder, collection, options.out, origin, part, **work)
+    show(f"part {part}: {len(encoded.images):,} images and {len(encoded.texts):,} captions in {folder}")
     next_step(["diptych", "embed", options.out, "--join"])
 
 

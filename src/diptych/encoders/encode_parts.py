@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -97,32 +97,28 @@ def join_parts(folder: Path | str, data: dict[str, Any] | None = None) -> tuple[
     places = [place for place in sorted(folder.glob("part-*-of-*")) if EmbeddedPart.is_at(place)]
     found = {one.number: (one, place) for place in places for one in [EmbeddedPart.open(place)]}
     counts = {one.parts for one, _ in found.values()}
-    if len(counts) != 1:
-        message = f"{folder} holds parts of {' and of '.join(map(str, sorted(counts)))}"
-        fix = "keep those of one count" if counts else "encode them: diptych embed MODEL --part I/N"
-        raise UsageError(message if counts else f"{folder} holds no finished part", fix)
+    if not counts:
+        raise UsageError(f"{folder} holds no finished part", "encode them: diptych embed MODEL --part I/N")
+    if len(counts) > 1:
+        text = " and of ".join(map(str, sorted(counts)))
+        raise UsageError(f"{folder} holds parts of {text}", "keep those of one count")
     numbers = range(1, counts.pop() + 1)
     if missing := [f"{number}/{len(numbers)}" for number in numbers if number not in found]:
-        text = (
-            f"{len(missing)} of {len(numbers)} parts are missing or not finished: {', '.join(missing[:20])}"
-        )
-        raise UsageError(text, f"diptych embed MODEL --out {folder} --part {missing[0]}")
+        text = f"{len(missing)} of {len(numbers)} parts are missing or not finished"
+        fix = f"diptych embed MODEL --out {folder} --part {missing[0]}"
+        raise UsageError(f"{text}: {', '.join(missing[:20])}", fix)
     headers, homes = zip(*(found[number] for number in numbers), strict=True)
-    first = headers[0]
+    parts, first = [EncodedCollection.open(home) for home in homes], headers[0]
     origin = first.origin if data is None else replace(first.origin, data=data)
     whole = replace(origin, split=None).collection()
     collection = whole if origin.split is None else whole.split(origin.split)
-    for one in headers:
-        for what, mine, expected in (
-            ("encoder", one.encoder, first.encoder),
-            ("dataset", one.texts, collection.text_fingerprint),
-        ):
-            if mine != expected:
-                fix = f"encode part {one.number}/{one.parts} again, or name the parts' dataset with --data"
-                raise MismatchError(f"part {one.number} is of {what} {mine}, expected {expected}", fix)
-    parts = [EncodedCollection.open(home) for home in homes]
+    expected = {"encoder": first.encoder, "texts": collection.text_fingerprint}
+    for one, (what, mark) in product(headers, expected.items()):
+        if (mine := getattr(one, what)) != mark:
+            fix = f"encode part {one.number}/{one.parts} again, or name the parts' dataset with --data"
+            raise MismatchError(f"part {one.number} is of {what} {mine}, expected {mark}", fix)
     contents = chain.from_iterable(one.contents for one in headers)
-    mark = fingerprint(collection.text_fingerprint, contents)
+    mark = fingerprint(expected["texts"], contents)
     about = parts[0].about | {"data": mark, "notes": list(first.notes)}
     if EncodedCollection.is_at(folder) and EncodedCollection.open(folder).about == about:
         return EncodedCollection.open(folder), origin
@@ -140,10 +136,7 @@ def _joined(
     with atomic_folder(target, Embeddings.marker()) as temporary:
         rows, place = create_array(temporary / "rows.npy", "float32", (len(ids), parts[0].width)), 0
         for part in parts:
-            for start in range(0, len(part), encode._TEXT_BLOCK):
-                block = part.rows[start : start + encode._TEXT_BLOCK]
-                rows[place : place + len(block)] = block
-                place += len(block)
-        joined = replace(parts[0], ids=ids, rows=rows, data=about["data"], about=about)
-        joined.write_header(temporary)
+            rows[place : place + len(part)] = part.rows
+            place += len(part)
+        replace(parts[0], ids=ids, rows=rows, data=about["data"], about=about).write_header(temporary)
     return Embeddings.open(target)

@@ -24,9 +24,7 @@ from scipy.sparse import csr_array
 
 from diptych.core.context import task
 from diptych.core.errors import DiptychError, MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.reading import read_json
 from diptych.data.loading import read_ahead
 from diptych.data.row_store import release_pages
 from diptych.encoders.embeddings import canonical_rows, term_fingerprint
@@ -42,9 +40,7 @@ from diptych.index.qdrant_connection import (
     filter_of,
     models,
 )
-from diptych.index.slots import load_ids
-from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Captions, Header, load_array
+from diptych.index.storage import Captions, Header
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _RESERVED = uuid.uuid5(_NAMESPACE, "an index")  # of points that say what an index is of
@@ -68,8 +64,7 @@ class QdrantIndex(Index):
     :meth:`refresh` counts anew. A saved index holds where its collection is and not its items.
 
     The stand-in compares every item with every query in Python, and its makers say that it is not for
-    production: it serves for tests and for trying things out. Saved, its items are written as NumPy
-    files and uploaded anew when they are opened, for the client's own files hold pickles.
+    production: it serves for tests and for trying things out, and cannot be saved.
     """
 
     engine_name = "qdrant"
@@ -110,12 +105,6 @@ class QdrantIndex(Index):
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
         m = models()
         return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
-
-    def _write_rows(self, folder: Path, rows: Any) -> None:
-        np.save(folder / "rows.npy", rows)
-
-    def _read_rows(self, folder: Path, items: int) -> Any:
-        return load_array(folder / "rows.npy", (items, self.width), np.float32, mapped=False)
 
     @classmethod
     def _build(
@@ -385,23 +374,14 @@ class QdrantIndex(Index):
         return {name: record for _, name, record, _ in self._stored()}
 
     def _write(self, folder: Path) -> None:
-        if self._connection.remote:
-            return self._publish()
-        items = self._stored(vectors=True)
-        write_json(folder / "ids.json", [name for _, name, _, _ in items])
-        write_json(folder / "records.json", [record for _, _, record, _ in items])
-        self._write_rows(folder, self._rows([vector for *_, vector in items]))
+        if not self._connection.remote:
+            raise UsageError(f"the {self._place} ends with it", "name a server with the option url")
+        self._publish()
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         index = cls(**header.known())
-        if index._connection.remote:
-            index._check_items()
-        else:
-            ids, records = load_ids(folder / "ids.json"), read_json(folder / "records.json")
-            rows = index._read_rows(folder, header.items)
-            index._prepare({})
-            index._upload(ids, rows, 0, records)
+        index._check_items()
         index.refresh()
         return index
 
@@ -473,12 +453,6 @@ class SparseQdrantIndex(QdrantIndex):
 
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
         return models().SearchParams(exact=exact)
-
-    def _write_rows(self, folder: Path, rows: csr_array) -> None:
-        SparseRows(rows).write(folder)
-
-    def _read_rows(self, folder: Path, items: int) -> csr_array:
-        return SparseRows.read(folder, items, self.width).csr()
 
 
 _VIEWS = {index.vector_name: index for index in (QdrantIndex, SparseQdrantIndex)}
