@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.memory import peak_mb
 
 
 class Sink:
@@ -52,6 +53,7 @@ class Sink:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.handle_error = lambda *_: None  # of a client that is killed
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
@@ -94,16 +96,13 @@ def build(folder: Path, url: str, batch: int) -> None:
     from diptych.index import build_index
 
     embeddings = Embeddings.open(folder)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    before = peak_mb(forget=True)
     began, began_cpu = time.perf_counter(), time.process_time()
     build_index(embeddings, "qdrant", sample=embeddings.rows[:1], url=url, batch=batch)
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
-    status = Path("/proc/self/status").read_text()
-    own = int(status.split("RssAnon:")[1].split()[0]) / 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{len(embeddings):,} rows in {seconds:.0f} s ({len(embeddings) / seconds:,.0f} rows/s, {cpu:.0f} s of "
-        f"processor time); peak {peak:,.0f} MB, {before:,.0f} MB before, of its own {own:,.0f} MB at the end"
+        f"processor time); peak {peak_mb():,.0f} MB, before the build {before:,.0f} MB"
     )
 
 
