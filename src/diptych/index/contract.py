@@ -176,6 +176,7 @@ class Index(ABC):
         *,
         sample: Vectors | None = None,
         records: Sequence[Record] | None = None,
+        captions: Captions | None = None,
         **options: Any,
     ) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
@@ -187,6 +188,7 @@ class Index(ABC):
                 itself), which tends to flatter.
             records: of an engine that filters, the metadata of each item, JSON-able, by which searches are
                 restricted.
+            captions: of the items by id, for showing hits.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
@@ -215,7 +217,11 @@ class Index(ABC):
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
         made = {"encoder": embeddings.encoder, "width": embeddings.width}
-        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **cls._more(records))
+        more = cls._more(records)
+        if captions is not None and "url" in resolved:
+            more["captions"] = captions
+        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **more)
+        index.captions = captions
         index.terms = tuple(getattr(embeddings, "terms", ()))
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
@@ -449,6 +455,10 @@ class Index(ABC):
         """The metadata of each item by id; empty of an engine that keeps none here."""
         return {}
 
+    def prefetch(self, ids: Sequence[str]) -> None:
+        """Read metadata and captions of items in one request, where a server keeps them."""
+        return
+
     def some_ids(self, start: int, count: int) -> list[str]:
         """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
         return []
@@ -554,8 +564,7 @@ def index_encoded(
         raise DataError(f"{encoded.about['dataset']} has no {of} to index", "give the others with --of")
     if collection is not None and engine_of(items, engine).filters:
         more.setdefault("records", list(collection_records(collection, items.kind)))
-    # The other modality is what the index will be queried with: recall is measured on it.
-    built = build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)
     if collection is not None:
-        built.captions = CollectionCaptions(collection, items.kind)
-    return built
+        more["captions"] = CollectionCaptions(collection, items.kind)
+    # The other modality is what the index will be queried with: recall is measured on it.
+    return build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)

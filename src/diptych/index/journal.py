@@ -275,5 +275,9 @@ class StoredIndex:
 
 
 def open_index(folder: Path | str, *, verify: bool = False) -> Index:
-    """The index saved in ``folder``, by the engine its header names, with its changes since; see :meth:`Index.open`."""
+    """The index saved in ``folder`` with its changes since, or at a ``qdrant:`` address; see :meth:`Index.open`."""
+    if str(folder).startswith("qdrant:"):
+        from diptych.index.engines.qdrant import open_address
+
+        return open_address(str(folder))
     return StoredIndex(folder, verify=verify).index

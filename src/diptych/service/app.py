@@ -154,7 +154,7 @@ class Service:
         hits, more = await self.found(served, given)
         answer = {
             "indexes": [one.name for one in served],
-            "hits": served[0].describe(hits),
+            "hits": await served[0].described(hits),
             "more": more,
             "note": "",
         }

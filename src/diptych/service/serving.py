@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +15,9 @@ from typing import Any
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.core.files import short_names
 from diptych.encoders.embeddings import check_still_there
+from diptych.index.contract import Index
 from diptych.index.found import OF_PRODUCTS
-from diptych.index.journal import StoredIndex
+from diptych.index.journal import StoredIndex, open_index
 from diptych.service.guard import Counters
 from diptych.service.lanes import Lane
 from diptych.service.options import ServeOptions
@@ -34,11 +36,31 @@ _MOST_RECORDS = 200_000  # that are read for it
 _DEEP = 100  # hits of each index that are fused, at least
 
 
+class RemoteIndex:
+    """An index on a server, which other programs may change; what :class:`StoredIndex` is of one on disk."""
+
+    is_replaced = False
+
+    def __init__(self, address: str) -> None:
+        self.index: Index = open_index(address)
+        self.add, self.delete = self.index.add, self.index.delete
+
+    @property
+    def fingerprint(self) -> str:
+        """Return another name each time: nobody says when the content changes."""
+        return uuid.uuid4().hex
+
+    def refresh(self) -> bool:
+        """Count the items anew."""
+        before, index = len(self.index), self.index
+        return getattr(index, "refresh", index.__len__)() != before
+
+
 class ServedIndex:
     """An index under its name; requests hold on to :attr:`searcher`, which a replacement does not change."""
 
     def __init__(
-        self, name: str, folder: Path | str, searcher: Searcher, stored: StoredIndex, lane: Lane
+        self, name: str, folder: Path | str, searcher: Searcher, stored: StoredIndex | RemoteIndex, lane: Lane
     ) -> None:
         self.name, self.folder, self.lane = name, folder, lane
         self.searcher, self.stored = searcher, stored
@@ -65,9 +87,15 @@ class ServedIndex:
         """Return ids in the order of insertion, for a look at what there is."""
         return self.searcher.index.some_ids(start, count)
 
-    def describe(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-        """Return hits as the API gives them."""
+    async def described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+        """Return hits as the API gives them; of an index on a server, which is asked, in another thread."""
+        if self.searcher.index.on_server:
+            return await asyncio.to_thread(self._described, hits)
+        return self._described(hits)
+
+    def _described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
         searcher = self.searcher
+        searcher.index.prefetch([name for name, _ in hits])
         described = []
         for name, score in hits:
             known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
@@ -83,7 +111,9 @@ class ServedIndex:
         return described
 
     def read_fields(self) -> None:
-        """Find the fields of metadata with few values."""
+        """Find the fields of metadata with few values, of an index that is here."""
+        if self.searcher.index.on_server:
+            return
         counts: dict[str, Counter[Any]] = {}
         for place, record in enumerate(self.searcher.index.records.values()):
             if place >= _MOST_RECORDS:
@@ -141,13 +171,13 @@ class Serving:
         for served in list(self.indexes.values()):
             await asyncio.to_thread(self._look_closer, served)
 
-    def _opened(self, name: str, folder: str, stored: StoredIndex | None = None) -> ServedIndex:
-        stored = stored or StoredIndex(folder)
+    def _opened(self, name: str, folder: str, stored: StoredIndex | RemoteIndex | None = None) -> ServedIndex:
+        stored = RemoteIndex(folder) if folder.startswith("qdrant:") else StoredIndex(folder)
         searcher, lane = self._searcher(stored, folder)
         self.counters.items.labels(name).set(len(stored.index))
         return ServedIndex(name, folder, searcher, stored, lane)
 
-    def _searcher(self, stored: StoredIndex, folder: str) -> tuple[Searcher, Lane]:
+    def _searcher(self, stored: StoredIndex | RemoteIndex, folder: str) -> tuple[Searcher, Lane]:
         """Return an index with its query encoder; indexes of one encoder share it and its lane."""
         index = stored.index
         origin = origin_of(index)
