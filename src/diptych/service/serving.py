@@ -253,6 +253,7 @@ class Serving:
         return found
 
     def keep(self, key: str, answer: bytes) -> None:
+        """Keep an answer, as many as there may be."""
         self._answers[key] = answer
         while len(self._answers) > self.options.cache:
             self._answers.popitem(last=False)
