@@ -129,7 +129,7 @@ class Service:
         """Return the parts of a query, images decoded."""
         found = []
         for part in given.all_parts():
-            kind = next(name for name in schemas.KINDS if getattr(part, name) is not None)
+            [kind] = part.kinds()
             value = getattr(part, kind)
             if kind == "image":
                 value = await decoded(value, self._max_pixels)
