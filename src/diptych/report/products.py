@@ -18,8 +18,8 @@ from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import check_still_there
 from diptych.index import Index
-from diptych.index.found import OF_PRODUCTS, Found, Hit, query_type
-from diptych.service.searcher import Searcher
+from diptych.index.engine import OF_PRODUCTS, query_type
+from diptych.report.searcher import Found, Hit, Searcher
 
 _NAMED = 3  # categories of one name that are spelt out
 _MARKS = {True: "✓", False: "✗", None: ""}
