@@ -54,6 +54,7 @@ class DualEncoder(ABC):
     family: ClassVar[str]  # in diptych.encoders.family.FAMILIES
     name: str  # what reports call it
     loaded_from: str = ""  # the name or folder that it was loaded from, from any working directory
+    texts_only: bool = False  # whether what only images need was left out
 
     def encode_images(self, images: Iterable[Any], batch_size: int = 64) -> np.ndarray:
         """Encode images to (n, d) float32 unit rows, a batch in memory at a time.
@@ -231,6 +232,7 @@ class DualEncoder(ABC):
                 "load it with DualEncoder.load",
             )
         encoder.loaded_from = rooted(str(name_or_folder))
+        encoder.texts_only = load is not declared.load
         return encoder
 
 

@@ -133,6 +133,7 @@ class Service:
             value = getattr(part, kind)
             if kind == "image":
                 value = await decoded(value, self._max_pixels)
+                await self.serving.complete.wait()
             found.append(Part(kind, value, part.weight))  # type: ignore[arg-type]
         return found
 
@@ -219,7 +220,7 @@ class Service:
         await served.lane.do(
             lambda: stored.add(ids, new, records=records, captions=captions, replace=replace)
         )
-        return self._changed(served, ids)
+        return await self._changed(served, ids)
 
     async def delete_item(self, item: str, index: str | None = _IndexName) -> Response:
         """Delete an item; it is gone from the disk's index when the answer comes (``--writable``)."""
@@ -228,11 +229,11 @@ class Service:
             raise UnknownNameError("item", item, [])
         stored = served.stored
         await served.lane.do(lambda: stored.delete([item]))
-        return self._changed(served, [item])
+        return await self._changed(served, [item])
 
-    def _changed(self, served: ServedIndex, ids: Sequence[str]) -> Response:
-        count = len(served.searcher.index)
-        self.counters.items.labels(served.name).set(count)
+    async def _changed(self, served: ServedIndex, ids: Sequence[str]) -> Response:
+        await self.serving.follow(served)
+        count = len(served.stored.index)
         return JSONResponse({"index": served.name, "ids": list(ids), "items": count})
 
     def _writable(self, name: str | None) -> ServedIndex:

@@ -145,6 +145,7 @@ class Serving:
         self.on_problem: Callable[[], None] = lambda: None
         self._encoders: dict[Any, tuple[Searcher, Lane]] = {}
         self._answers: OrderedDict[str, bytes] = OrderedDict()
+        self.complete = asyncio.Event()  # set when images can be encoded, too
 
     def get(self, name: str | None) -> ServedIndex:
         if not self.ready:
@@ -168,8 +169,23 @@ class Serving:
             self.on_problem()
             return
         self.ready = True
+        try:
+            for key, (searcher, _) in self._encoders.items():
+                await asyncio.to_thread(self._complete_encoder, key, searcher)
+        except DiptychError as error:
+            logger.warning("images cannot be encoded: %s", error)
+        self.complete.set()
         for served in list(self.indexes.values()):
             await asyncio.to_thread(self._look_closer, served)
+
+    def _complete_encoder(self, key: Any, searcher: Searcher) -> None:
+        """Load what only images need, which texts need not wait for."""
+        partial = searcher.encoder
+        if getattr(getattr(partial, "encoder", partial), "texts_only", False):
+            whole = searcher_of(searcher.index, Path(key), key, ()).encoder
+            for one in (searcher, *(served.searcher for served in self.indexes.values())):
+                if one.encoder is partial:
+                    one.encoder = whole
 
     def _opened(self, name: str, folder: str, stored: StoredIndex | RemoteIndex | None = None) -> ServedIndex:
         stored = RemoteIndex(folder) if folder.startswith("qdrant:") else StoredIndex(folder)
@@ -195,7 +211,7 @@ class Serving:
         else:
             if self.options.encoder is None:
                 check_still_there(key, folder)
-            searcher = searcher_of(index, Path(folder), key, ())
+            searcher = searcher_of(index, Path(folder), key, () if self.ready else ("words",))
         return searcher, self._lane(searcher, key)
 
     def _lane(self, searcher: Searcher, key: Any) -> Lane:
@@ -225,14 +241,16 @@ class Serving:
             await asyncio.sleep(_EVERY)
             for served in list(self.indexes.values()):
                 try:
-                    await self._follow(served)
+                    await self.follow(served)
                 except (DiptychError, OSError) as error:
                     logger.warning("index %s: %s", served.name, error)
 
-    async def _follow(self, served: ServedIndex) -> None:
+    async def follow(self, served: ServedIndex) -> None:
+        """Bring an index up to date with what lies on the disk."""
         if not served.stored.is_replaced:
-            if await served.lane.do(served.stored.refresh):
-                self.counters.items.labels(served.name).set(len(served.stored.index))
+            await served.lane.do(served.stored.refresh)
+        if served.stored.index is served.searcher.index and not served.stored.is_replaced:
+            self.counters.items.labels(served.name).set(len(served.stored.index))
             return
         fresh = await asyncio.to_thread(self._opened, served.name, str(served.folder))
         await self._warm(fresh)
@@ -281,6 +299,8 @@ class Serving:
         self, served: ServedIndex, texts: Sequence[str], images: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """Encode texts and images with an index's encoder."""
+        if images:
+            await self.complete.wait()
         found: tuple[list[Any], list[Any]] = await served.lane.do(
             Rows(texts, images), len(texts) + len(images)
         )
