@@ -6,9 +6,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready-
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check pinned bench fuzz pages examples docs docs-test dist install clean
+.PHONY: demo test check pinned bench fuzz fuzz-service pages examples docs docs-test dist install clean
 
-demo: $(READY)train  ## generate scenes, train, evaluate, index, search, report
+demo: $(READY)demo  ## generate scenes, train, evaluate, index, search, report
 	$(BIN)/diptych demo
 
 test: $(READY)test  ## everything that needs no network, no real data and no GPU
@@ -28,9 +28,16 @@ bench: $(READY)test  ## the figures of benchmarks/figures.md that are ratios in 
 fuzz: $(READY)test  ## 2,000 corrupt inputs; failures are printed with the command that repeats them
 	$(BIN)/python -m fuzz
 
+fuzz-service: $(READY)test  ## 10,000 requests and 2,000 images that no client should send to a service of INDEX
+	$(PIP) --editable '.[fuzz]'
+	$(BIN)/python -m fuzz.service $(INDEX)
+
+INDEX ?= demo/index-images-exact
+
 pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
+	$(PIP) --editable '.[browser]'
 	npm install --silent --prefix build/npm axe-core@4.14.1
-	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py
+	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py tests/service/test_browser.py
 
 examples: $(READY)test  ## every command of the README and of every help, every next step that verbs print, a study on two devices
 	$(BIN)/python -m pytest -m slow tests/cli/test_examples.py tests/cli/test_hints.py tests/studies/test_runner.py
@@ -48,7 +55,7 @@ dist: $(READY)test  ## build wheel and sdist, install the wheel in a clean envir
 install: $(READY)dev
 
 # Measured with du on Linux. 4 GB of each are the CUDA libraries and Triton that torch from PyPI depends on there.
-SIZE_train := 6 GB
+SIZE_demo := 6 GB
 SIZE_test  := 8 GB
 SIZE_dev   := 8 GB
 

@@ -67,11 +67,11 @@ if TYPE_CHECKING:
     from diptych.evaluation import explore_scores as explore_scores
     from diptych.evaluation.result import Result as Result
     from diptych.index.engine import ENGINES as ENGINES
-    from diptych.index.searcher import Searcher as Searcher
     from diptych.metrics import GroundTruth as GroundTruth
     from diptych.metrics.measuring import MEASURES as MEASURES
     from diptych.objectives import OBJECTIVES as OBJECTIVES
     from diptych.objectives import Objective as Objective
+    from diptych.service.searcher import Searcher as Searcher
     from diptych.sparse.sparsified import SparseEncoder as SparseEncoder
     from diptych.studies import STUDIES as STUDIES
     from diptych.training.recipe import Recipe as Recipe

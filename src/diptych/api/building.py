@@ -24,7 +24,7 @@ from diptych.data.collection import SPLITS, Collection
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from diptych.index.searcher import Searcher
+    from diptych.service.searcher import Searcher
     from diptych.sparse.training import TrainedHead
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
@@ -138,8 +138,8 @@ def build_index(
     5
     """
     from diptych.index import build_index as build
-    from diptych.index.searcher import Searcher
     from diptych.index.storage import CollectionCaptions
+    from diptych.service.searcher import Searcher
 
     opened, part = load(encoder), part_of(data, split)
     encoded = encode(opened, part, "all")
@@ -164,8 +164,7 @@ def open_index(folder: Path | str, encoder: AnyEncoder | None = None) -> Searche
     True
     """
     from diptych.index import open_index as open_folder
-    from diptych.index.searcher import Searcher
-    from diptych.sparse.searcher import searcher_of
+    from diptych.service.searcher import Searcher, searcher_of
 
     index = open_folder(folder)
     if encoder is None and "origin" in index.about:

@@ -48,4 +48,4 @@ def demo(options: DemoOptions) -> None:
     say("\n5/5  writing the report")
     report(out, ReportOptions())
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")
-    next_step(["open", out / "report.html"], ["diptych", "search", images, "a red triangle"])
+    next_step(["open", out / "report.html"], ["diptych", "serve", out])

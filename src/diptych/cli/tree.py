@@ -88,6 +88,7 @@ app = group(
         "index delete": "diptych.cli.updating:delete",
         "index compact": "diptych.cli.updating:compact",
         "search": "diptych.cli.search:search",
+        "serve": "diptych.cli.serve:serve",
         "report": "diptych.cli.report:report",
         "export": "diptych.cli.export:export",
         "info": "diptych.cli.info:info",

@@ -29,6 +29,7 @@ _LIBRARIES = {
     "language": "nltk wn",
     "notebook": "pandas",
     "mteb": "mteb",
+    "serve": "fastapi uvicorn python_multipart prometheus_client",
 }
 EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries.split()}
 """The extra that installs each optional library, by the name it is imported by."""

@@ -192,6 +192,11 @@ class Collection:
         """
         return self.source.read(self._place(row))
 
+    def image_path(self, row: int) -> str:
+        """Return where the file of image ``row`` is; empty where the image is no file."""
+        path_of, place = getattr(self.source, "path", None), int(self.source_rows[row])
+        return "" if path_of is None or place < 0 else str(path_of(place))
+
     @cached_property
     def pictured(self) -> np.ndarray:
         """(n_images,) booleans: whether an item has an image."""

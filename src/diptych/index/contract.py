@@ -451,6 +451,21 @@ class Index(ABC):
         """Open what :meth:`_write_records` wrote."""
         return
 
+    @property
+    def records(self) -> Any:
+        """The metadata of each item by id, a mapping; None of an engine that keeps none."""
+        return None
+
+    def some_ids(self, start: int, count: int) -> list[str]:
+        """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
+        return []
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of items that are there, as they were given; of an engine that keeps them."""
+        raise UsageError(
+            f"the {self.engine_name} engine gives no vectors back", "search with words or an image"
+        )
+
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
         raise UsageError(f"the {self.engine_name} engine does not count terms", "name the query encoder")

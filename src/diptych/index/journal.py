@@ -28,6 +28,7 @@ from diptych.core.files import storage_errors, sync
 from diptych.core.fingerprint import fingerprint_file
 from diptych.core.locking import locked_in_place
 from diptych.core.reading import file_errors, open_regular
+from diptych.data.records import Record
 from diptych.index.contract import Change, Index
 from diptych.index.engine import Vectors
 from diptych.index.storage import REBUILD, Header
@@ -228,10 +229,15 @@ class StoredIndex:
         """Return a name of the content, another one after every change."""
         return self._journal.digest.hex()
 
+    @property
+    def is_replaced(self) -> bool:
+        """Return whether another process compacted or replaced the index, which :meth:`refresh` opens."""
+        return self._state() != self._opened
+
     def refresh(self) -> bool:
         """Make the changes that other processes made, and return whether there were any."""
         before = self.fingerprint
-        if self._state() != self._opened:
+        if self.is_replaced:
             self._open()
             return True
         try:
@@ -240,9 +246,16 @@ class StoredIndex:
             self._open()
         return self.fingerprint != before
 
-    def add(self, ids: Sequence[str], rows: Vectors, **given: Any) -> None:
+    def add(
+        self,
+        ids: Sequence[str],
+        rows: Vectors,
+        records: Sequence[Record] | None = None,
+        captions: Sequence[Sequence[str]] | None = None,
+        **given: Any,
+    ) -> None:
         """Insert items; they are on the disk when this returns. Arguments as of :meth:`Index.check_add`."""
-        self._change(lambda: self.index.check_add(ids, rows, **given))
+        self._change(lambda: self.index.check_add(ids, rows, records=records, captions=captions, **given))
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove items; none is removed when one of the ids is unknown."""

@@ -63,9 +63,10 @@ class IdTable:
     def __contains__(self, name: object) -> bool:
         return name in self._slots()
 
-    def slot(self, name: str) -> int:
-        """Return the slot of a live id; KeyError of any other."""
-        return self._slots()[name]
+    def slots(self, names: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the slots of names that are there."""
+        slots = self._slots()
+        return np.array([slots[name] for name in names], dtype=np.int64)
 
     def append(self, names: Sequence[str]) -> None:
         slots = self._slots()
@@ -115,7 +116,7 @@ class SlotRecords(Mapping[str, Record]):
         self.ids, self.table = ids, table
 
     def __getitem__(self, name: str) -> Record:
-        slot = self.ids.slot(name)
+        slot = int(self.ids.slots([name])[0])
         return {} if self.table is None else self.table[slot]
 
     def __iter__(self) -> Iterator[str]:
@@ -126,6 +127,9 @@ class SlotRecords(Mapping[str, Record]):
 
     def __len__(self) -> int:
         return len(self.ids.live_slots())
+
+    def __bool__(self) -> bool:
+        return self.table is not None
 
 
 class SlotIndex(Index):
@@ -244,6 +248,10 @@ class SlotIndex(Index):
     def _take(self, slots: np.ndarray) -> Vectors:
         """The vectors in ``slots`` as they were given, copied into memory."""
 
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of items that are there, as they were given."""
+        return self._take(self._ids.slots(ids))
+
     def _delete(self, ids: Sequence[str]) -> None:
         self._ids.kill(ids)
 
@@ -257,6 +265,10 @@ class SlotIndex(Index):
     def ids(self) -> list[str]:
         """The ids of all items that can be found, in order of insertion."""
         return [str(name) for name in self._ids.names[self._ids.live_slots()]]
+
+    def some_ids(self, start: int, count: int) -> list[str]:
+        """Return ids from place ``start`` of the order of insertion on."""
+        return [str(name) for name in self._ids.names[self._ids.live_slots()[start : start + count]]]
 
     @property
     def tombstones(self) -> int:

@@ -221,5 +221,5 @@ def file_facts(path: str) -> dict[str, Any]:
 
 def image_path(collection: Collection, row: int) -> str:
     """Return the whole path of an image that is a file; of any other nothing."""
-    path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
-    return "" if path_of is None or place < 0 else os.path.abspath(path_of(place))
+    path = collection.image_path(row)
+    return os.path.abspath(path) if path else ""

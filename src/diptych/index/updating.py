@@ -15,6 +15,7 @@ from diptych.data.collection import Collection
 from diptych.data.images import image_content
 from diptych.data.loading import batched, read_ahead
 from diptych.index.contract import Index
+from diptych.index.found import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
 from diptych.index.storage import collection_records, file_facts, image_path
 
@@ -44,8 +45,8 @@ class Update:
 
 def check_takes_images(index: Index) -> None:
     kind = index.about.get("kind", "image")
-    if kind != "image" or "category_run" in index.about:
-        found = "products" if "category_run" in index.about else f"{kind}s"
+    if kind != "image" or OF_PRODUCTS in index.about:
+        found = "products" if OF_PRODUCTS in index.about else f"{kind}s"
         raise UsageError(f"an index of {found} takes no images", "add to an index of images")
     if not index.engine().filters:
         raise UsageError(
@@ -60,7 +61,7 @@ def new_images(index: Index, collection: Collection) -> Update:
     known; an image that is no file by its id. A file is a copy of another one of the same content that is still there.
     """
     check_takes_images(index)
-    records: Mapping[str, Any] = index.records  # type: ignore[attr-defined]
+    records: Mapping[str, Any] = index.records
     by_path: dict[str, tuple[str, Any]] = {}
     by_size: dict[int, list[str]] = {}
     for name, record in records.items():
@@ -143,12 +144,8 @@ def add_images(stored: StoredIndex, collection: Collection, update: Update, enco
                 captions = (
                     [part.captions_of(row) for row in range(part.n_images)] if part.n_captions else None
                 )
-                more = {
-                    "records": records,
-                    "captions": captions,
-                    "replace": not update.replaced.isdisjoint(names),
-                }
-                stored.add(names, vectors, encoder=encoder.fingerprint, **more)
+                replace = not update.replaced.isdisjoint(names)
+                stored.add(names, vectors, records, captions, replace=replace, encoder=encoder.fingerprint)
                 added += len(names)
             bar.advance(len(block))
             check_stop(f"stopped: {added:,} of {len(update.rows):,} images are added and kept")
@@ -158,6 +155,6 @@ def add_images(stored: StoredIndex, collection: Collection, update: Update, enco
 def missing_files(index: Index) -> list[str]:
     """Return the ids of images whose files are gone."""
     check_takes_images(index)
-    records: Mapping[str, Any] = index.records  # type: ignore[attr-defined]
+    records: Mapping[str, Any] = index.records
     paths = ((name, record.get("path")) for name, record in records.items())
     return [name for name, path in paths if path and not Path(path).is_file()]

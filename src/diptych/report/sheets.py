@@ -20,7 +20,7 @@ from diptych.core.files import atomic_path
 from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.index.searcher import Found, query_type
+from diptych.index.found import Found, query_type
 from diptych.report.document import MARKS, Card, Gallery, Page, Section, state_of
 from diptych.report.pictures import fit, read_picture
 from diptych.report.style import LIGHT, wrap

@@ -159,11 +159,11 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
         "colours": "keyword",
         "sold": "bool",
     }
-    assert list(index.records().values()) == RECORDS
+    assert list(index.records.values()) == RECORDS
     for where, found in (({"category": "hats"}, 1), ({"maker.city": "Gouda"}, 2), ({"category": "coats"}, 0)):
         assert index.search(np.ones((1, 4)), 4, where=where).found.tolist() == [found]
     index.add(["image-1"], np.ones((1, 4)), replace=True, records=[{"category": "shoes"}])
-    assert index.records()["image-1"] == {"category": "shoes"}
+    assert index.records["image-1"] == {"category": "shoes"}
     assert index.search(np.ones((1, 4)), 4, where={"category": "shoes"}).found.tolist() == [3]
 
 
@@ -201,7 +201,7 @@ def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embedd
     ]
     opened = open_index(folder)
     assert opened.ids == ["image-1", "image-2", "image-3", "late"]
-    assert opened.records() == index.records()
+    assert opened.records == index.records
     assert list(opened.search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
     assert list(opened.rebuild().search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
 
@@ -369,7 +369,7 @@ def test_rebuilding_on_a_server_copies(server, make_embeddings):
     refused(UsageError, r"cannot be rebuilt into itself \(.*pass collection=NAME", index.rebuild)
     copy = index.rebuild(collection="copy")
     assert copy.ids == ["image-0", "image-2", "image-3"]
-    assert copy.records() == index.records()
+    assert copy.records == index.records
     assert list(copy.search(np.eye(4), 3)) == list(index.search(np.eye(4), 3))
 
 

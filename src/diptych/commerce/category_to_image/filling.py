@@ -285,30 +285,45 @@ class FillOptions(PartOptions):
         return file
 
 
-def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> tuple[dict[str, Any], Path]:
-    """Suggest categories for the products without one, or with ``check`` for all; return the summary and the file."""
-    file = options.out or run.folder / ("checked.jsonl" if options.check else "filled.jsonl")
-    whole = data.of(run, own_tree=False)
-    own = whole if data.data is None else run.products()
+def calibrated_filler(
+    run: CategoryRun, own: Catalogue, options: FillOptions
+) -> tuple[Filler, dict[str, Any], str]:
+    """Return what suggests categories of a run's products, its calibration, and the split that it was calibrated on."""
     known = options.calibrate_on or validation_split(own) or "val"
     if known == "train" or known not in own.split_sizes:
         problem = (
             f"confidence cannot be calibrated on {known!r} products of the run, which has {own.split_sizes}"
         )
         raise UsageError(problem, "name a split that it was not trained on: --calibrate-on test")
-
-    def filler_of(shop: Catalogue) -> Filler:
-        nodes, rows = candidate_nodes(shop, options.candidates), run.category_rows(run.texts(shop.tree))
-        return Filler(shop.tree, nodes, rows, threshold=options.threshold)
-
     with run.embeddings(own.split(known)) as embedded:
-        filler, calibration = calibrate(filler_of(own), embedded.rows, own.split(known))
+        filler, calibration = calibrate(_filler_of(run, own, options), embedded.rows, own.split(known))
+    return filler, calibration, known
+
+
+def _filler_of(run: CategoryRun, shop: Catalogue, options: FillOptions) -> Filler:
+    nodes, rows = candidate_nodes(shop, options.candidates), run.category_rows(run.texts(shop.tree))
+    return Filler(shop.tree, nodes, rows, threshold=options.threshold)
+
+
+def is_known(run: CategoryRun, shop: Catalogue) -> np.ndarray:
+    """Return (n,) which products have something that the model reads."""
+    present = run.maker.products(shop).present
+    known: np.ndarray = np.logical_or.reduce([present[one] for one in run.options.modalities])
+    return known
+
+
+def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> tuple[dict[str, Any], Path]:
+    """Suggest categories for the products without one, or with ``check`` for all; return the summary and the file."""
+    file = options.out or run.folder / ("checked.jsonl" if options.check else "filled.jsonl")
+    whole = data.of(run, own_tree=False)
+    own = whole if data.data is None else run.products()
+    filler, calibration, known = calibrated_filler(run, own, options)
     reliability = None
     if known != "test" and "test" in own.split_sizes and ((test := own.split("test")).place >= 0).any():
         with run.embeddings(test) as embedded:
             reliability = reliability_of(filler, embedded.rows, test)
     if whole.tree.fingerprint != own.tree.fingerprint:  # the same confidence in scores
-        filler = replace(filler_of(whole), **{name: calibration[name] for name in CALIBRATED})
+        filler = replace(_filler_of(run, whole, options), **{name: calibration[name] for name in CALIBRATED})
     part = whole if options.split in (None, "all") else whole.split(options.split)
     part = part.subset(np.flatnonzero((part.place < 0) | options.check))
     metadata: dict[str, Any] = {
@@ -321,10 +336,8 @@ def fill_catalogue(run: CategoryRun, data: OtherData, options: FillOptions) -> t
     }
 
     def suggested() -> Iterator[tuple[Filled, Overlap | None]]:
-        present = run.maker.products(part).present
-        is_known = np.logical_or.reduce([present[one] for one in run.options.modalities])
         with run.embeddings(part) as embedded:
-            yield from filler.fill(embedded.rows, part, is_known)
+            yield from filler.fill(embedded.rows, part, is_known(run, part))
 
     leave_out = ("agrees",) if options.check else ()
     return write_filled(suggested() if len(part) else (), file, metadata, leave_out), file

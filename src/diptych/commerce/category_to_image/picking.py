@@ -17,7 +17,6 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import check_replaceable, write_json
 from diptych.core.options import parameter
 from diptych.core.table import Table, Tabular
-from diptych.index.searcher import image_path
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
@@ -109,7 +108,7 @@ class Picks(Tabular):
                 "score": float(self.scores[at]),
                 "title": shop.titles[product],
                 "item": shop.collection.image_ids[image],
-                "file": image_path(shop.collection, image),
+                "file": shop.collection.image_path(image),
                 "categories": [list(tree.paths[place]) for place in own],
                 "of_the_category": None if right < 0 else bool(right),
             }

@@ -1,28 +1,18 @@
-"""Indexes of products, and searches in them for categories."""
+"""Indexes of products."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-
-from diptych.commerce.catalogue import Catalogue, category_texts
+from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
-from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import check_replaceable
 from diptych.core.options import parameter, parse_values
-from diptych.core.table import Table
-from diptych.encoders.embeddings import check_still_there
-from diptych.index import ENGINES, Index, build_index
-from diptych.index.searcher import OF_PRODUCTS, Found, Hit, Searcher, image_path, query_type
+from diptych.index import ENGINES, build_index
+from diptych.index.found import OF_PRODUCTS
 
 _SAMPLE = 1000
-_NAMED = 3  # categories of one name that are spelt out
-_MARKS = {True: "✓", False: "✗", None: ""}
 
 
 class IndexOptions(PartOptions):
@@ -62,81 +52,3 @@ def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
         pictured = bool(catalogue.pictured[product])
         records.append({"title": title, "categories": sorted(map(tree.text, above)), "pictured": pictured})
     return records
-
-
-class ProductSearcher(Searcher):
-    """An index of products with the run that embedded them, searched for a category by name or path, or any words."""
-
-    def __init__(self, index: Index, run: CategoryRun, catalogue: Catalogue) -> None:
-        super().__init__(index, run.model)
-        self.kind, self.run, self.catalogue = "product", run, catalogue
-        self.rows: dict[str, int] = {name: row for row, name in enumerate(catalogue.ids)}
-
-    @classmethod
-    def open(cls, index: Index, folder: Path) -> Self:
-        if OF_PRODUCTS not in index.about:
-            fix = "make one: diptych categories index RUN, or leave --category out"
-            raise UsageError(f"{folder} is no index of products", fix)
-        about = index.about[OF_PRODUCTS]
-        check_still_there(about["run"], folder)
-        run = CategoryRun.open(about["run"])
-        other = OtherData.read(about["other"], str(folder), StorageError, "index again")
-        return cls(index, run, other.of(run, about["split"]))
-
-    def find(self, query: str, k: int = 10, **options: Any) -> list[Found]:
-        if options.get("own_terms"):
-            raise UsageError("--own-terms is of searches for images", "leave it out")
-        if query_type(query) != "text":
-            problem = f"{query!r} is an image or vectors; products are found by words"
-            raise UsageError(problem, "give a category's name")
-        [found] = super().find(query, k, **options)
-        tree, meant, hits = self.catalogue.tree, self.catalogue.tree.meant(query), found.hits
-        if not meant:
-            return [replace(found, notes=[f"{query!r} is no category of the tree: no hit is right or wrong"])]
-        named = " or ".join(map(tree.text, meant[:_NAMED]))
-        more = f" and {len(meant) - _NAMED:,} more" if len(meant) > _NAMED else ""
-        notes = [f"✓ sorted into {named}{more}, or below it; ✗ elsewhere; no mark: without a category"]
-        if seen := sum(self.run.splits.get(hit.name) == "train" for hit in hits):
-            notes.append(
-                f"the run was trained on {seen:,} of these {len(hits):,}: their share of ✓ is too high"
-            )
-        return [replace(found, notes=notes)]
-
-    def _words(self, query: str) -> str:
-        """Return a category's text as the run knows it, or the words of the query."""
-        tree, form = self.catalogue.tree, self.run.options.query
-        meant = tree.meant(query)
-        return category_texts(tree, meant, form)[0] if len(meant) == 1 and form != "name" else query
-
-    def _encoded(self, query: str, own_terms: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        return self.run.category_rows([self._words(query)]), options
-
-    def _described(
-        self, query: str, best: Sequence[tuple[str, float]], vectors: Any, paths: bool
-    ) -> list[Hit]:
-        shop, hits = self.catalogue, []
-        meant = shop.tree.meant(query)
-        for name, score in best:
-            if name not in self.rows:
-                problem = f"the index finds {name!r}, which {shop.name} no longer holds"
-                raise DataError(problem, "index the products again")
-            row = self.rows[name]
-            places, image = shop.places_of(row), int(shop.picture_rows[row])
-            right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-            hit = Hit(name, score, shop.titles[row], right=right)
-            if image >= 0:
-                read = partial(shop.collection.image, image)
-                hit = replace(hit, path=image_path(shop.collection, image), image=read)
-            hits.append(hit)
-        return hits
-
-    def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:
-        shop, words, lines = self.catalogue, self._words(query), []
-        for rank, hit in enumerate(hits, 1):
-            places = "; ".join(map(shop.tree.text, shop.places_of(self.rows[hit.name]).tolist()))
-            line = [f"{rank}", f"{hit.score:.3f}", hit.name, _MARKS[hit.right], hit.text, places]
-            lines.append([*line, hit.path] if paths else line)
-        title = f"products for {query!r}" + (f", encoded as {words!r}" if words != query else "")
-        return Table.of(
-            title, after, ("rank", "score", "id", "", "title", "category", *["path"] * paths), lines
-        )

@@ -324,8 +324,9 @@ class QdrantIndex(Index):
         """The ids of all items, in order of insertion; read from the collection each time."""
         return [name for _, name, _, _ in self._stored()]
 
+    @property
     def records(self) -> dict[str, Record]:
-        """Return the metadata of every item by id, in order of insertion; read from the collection each time."""
+        """The metadata of every item by id, in order of insertion; read from the collection each time."""
         return {name: record for _, name, record, _ in self._stored()}
 
     def _write(self, folder: Path) -> None:

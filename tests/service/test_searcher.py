@@ -13,8 +13,8 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.data import read_collection
 from diptych.encoders.embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index import build_index, open_index
-from diptych.index.searcher import OwnTerms, Searcher, query_type
 from diptych.index.storage import CollectionCaptions
+from diptych.service.searcher import OwnTerms, Searcher, query_type
 
 TERMS = ["red", "green", "star", "cross"]
 ROWS = np.array([[1, 0, 2, 0], [1, 1, 0, 0], [3, 0, 0, 1], [0, 0, 1, 2]], dtype=np.float32)

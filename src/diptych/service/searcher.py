@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import count
 from math import prod
@@ -15,70 +14,21 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, ImageError, UsageError, nearest_path
 from diptych.core.reading import read_array, read_toml
-from diptych.core.table import Cell, Table, Tabular
+from diptych.core.table import Cell, Table
 from diptych.encoders.dual_encoder import DualEncoder
+from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
 from diptych.index.engine import Hits
+from diptych.index.found import Found, Hit, query_type
 from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from diptych.data.collection import Collection
-    from diptych.encoders.embeddings import Origin
-
-# Where an index of products says which run they were embedded by, and how they were read.
-OF_PRODUCTS = "category_run"
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
-_IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-
-
-def query_type(query: Any) -> str:
-    """Return ``image``, ``vectors`` or ``text``: files are known by their ending."""
-    if not isinstance(query, str | Path):
-        is_pixels = getattr(query, "dtype", None) == np.uint8 or hasattr(query, "convert")
-        return "image" if is_pixels else "vectors"
-    ending = Path(query).suffix.lower()
-    if ending == ".npy":
-        return "vectors"
-    return "image" if ending in _IMAGES or isinstance(query, Path) else "text"
-
-
-@dataclass(frozen=True)
-class Hit:
-    """An image, caption or product that was found."""
-
-    name: str  # its id
-    score: float
-    text: str = ""  # a caption or title
-    path: str = ""  # of the image's file, where it was requested
-    image: Callable[[], Image] | None = None  # reads the image
-    right: bool | None = None  # whether it is of the category that was searched for, where that is known
-
-
-@dataclass(frozen=True)
-class Found(Tabular):
-    """The hits of one query, best first, and as a table; ``notes`` go below it."""
-
-    query: str
-    hits: Sequence[Hit]
-    shown: Table
-    notes: Sequence[str] = ()
-
-    def tables(self) -> list[Table]:
-        """Return the hits as a table."""
-        return [self.shown]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __getitem__(self, rank: int) -> Hit:
-        return self.hits[rank]
 
 
 class OwnTerms:
@@ -263,18 +213,49 @@ class Searcher:
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
         hits = []
         for name, score in best:
-            captions = self._captions(name)
+            captions = self.captions(name)
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
             added = self._added.get(name)
             readable = located if added is None else bool(added) or name in self._images
-            path = self._path(name) if paths and (located or added) else ""
-            image = partial(self._image, name) if readable and self.kind == "image" else None
+            path = self.path(name) if paths and (located or added) else ""
+            image = partial(self.image, name) if readable and self.kind == "image" else None
             hits.append(Hit(name, score, next(iter(captions), ""), path, image))
         return hits
 
-    def _captions(self, name: str) -> list[str]:
+    @property
+    def located(self) -> bool:
+        """Return whether the collection is open, so that where an image lies is known at once."""
+        return self.collection is not None
+
+    def locate(self) -> None:
+        """Open the collection that the items are of, where the index says which."""
+        if self.origin is not None or self.collection is not None:
+            self._of_collection  # noqa: B018
+
+    def shows(self, name: str) -> bool:
+        """Return whether there is an image of an item."""
+        added = self._added.get(name)
+        if added is not None:
+            return bool(added) or name in self._images
+        return self.kind == "image" and (self.origin is not None or self.collection is not None)
+
+    def encode_texts(self, texts: Sequence[str]) -> Any:
+        """Encode sentences as queries, to rows of the index."""
+        return self._query_encoder("texts").encode_texts(texts)
+
+    def encode_images(self, images: Sequence[Any]) -> Any:
+        """Encode images as queries, to rows of the index."""
+        return self._query_encoder("images").encode_images(images)
+
+    def _query_encoder(self, what: str) -> Any:
+        if not hasattr(self.encoder, f"encode_{what}"):
+            raise UsageError(f"the index has no encoder for {what}", "name one: --encoder MODEL")
+        return self.encoder
+
+    def captions(self, name: str) -> list[str]:
+        """Return the captions of an item."""
         if name in self._added:
             return []
         if self.index.captions is not None:
@@ -293,11 +274,22 @@ class Searcher:
             )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """Return where the file of an item's image is; empty where it is none."""
         added = self._added.get(name)
-        return image_path(*self._row(name)) if added is None else added
+        if added is not None:
+            return added
+        collection, row = self._row(name)
+        return collection.image_path(row)
 
-    def _image(self, name: str) -> Image:
+    def root(self, name: str) -> str:
+        """Return the folder that an item's image must lie in; empty where there is none."""
+        if name in self._added:
+            return ""
+        return str(getattr(self._row(name)[0].source, "root", ""))
+
+    def image(self, name: str) -> Image:
+        """Read the image of an item."""
         if name in self._added:
             return as_picture(self._images.get(name, self._added[name]), name)
         collection, row = self._row(name)
@@ -325,14 +317,7 @@ def best_of(hits: Hits, row: int, least: float | None) -> tuple[list[tuple[str, 
 
 
 def origin_of(index: Index) -> Origin | None:
-    from diptych.encoders.embeddings import Origin
-
     return Origin.from_dict(index.about["origin"], "the index") if "origin" in index.about else None
-
-
-def image_path(collection: Collection, row: int) -> str:
-    path_of, place = getattr(collection.source, "path", None), int(collection.source_rows[row])
-    return "" if path_of is None or place < 0 else str(path_of(place))
 
 
 def encoder_note(model: str) -> str:
@@ -352,3 +337,33 @@ def encoder_note(model: str) -> str:
         return ""
     trained = ", trained on generated scenes" if on_scenes else ""
     return f"note: a small encoder ({count:,} parameters{trained}): do not expect it to know other images"
+
+
+def searcher_of(index: Index, folder: Path, model: str | None, queries: Sequence[str]) -> Searcher:
+    """Return an index with the encoder that queries need; without any, they may be sentences and images.
+
+    ``model``: a run, encoder or sparse head; ``none`` for :class:`OwnTerms`; None for what the index was made with.
+    """
+    types, origin = set(map(query_type, queries)), origin_of(index)
+    if model == "none":
+        from diptych.sparse.vocabulary import TermVocabulary
+
+        if origin is None or index.engine().vectors != "sparse":
+            message = "--model none with an index that has no terms of its own"
+            raise UsageError(message, "name the query encoder, or search with the vectors of a .npy file")
+        return Searcher(index, OwnTerms(TermVocabulary.load(Path(origin.model) / "head"), index))
+    if types == {"vectors"}:
+        return Searcher(index)
+    if model is None:
+        if origin is None:
+            message = f"{folder} does not say what it was built with"
+            raise UsageError(message, "name the query encoder with --model")
+        check_still_there(origin.model, folder)
+        model = origin.model
+    texts_only = bool(types) and "image" not in types
+    if not (Path(model) / "sparse.json").is_file():
+        return Searcher(index, DualEncoder.load(model, texts_only=texts_only), encoder_note(model))
+    from diptych.sparse.sparsified import SparseEncoder, SparseFolder
+
+    note = encoder_note(SparseFolder.open(model).origin.model)
+    return Searcher(index, SparseEncoder.load(model, texts_only=texts_only), note)

@@ -1,0 +1,439 @@
+"""The HTTP API over indexes; :func:`create_app` gives the ASGI application that ``diptych serve`` runs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ValidationError
+from scipy.sparse import issparse
+from starlette.exceptions import HTTPException
+
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
+from diptych.core.files import write_bytes
+from diptych.core.fingerprint import fingerprint
+from diptych.core.version import __version__
+from diptych.service import schemas
+from diptych.service.guard import Counters, Guard
+from diptych.service.images import WIDTHS, Thumbnails, decoded, image_bytes
+from diptych.service.options import ServeOptions
+from diptych.service.problems import ProblemError, invalid, on_error, on_http, problem
+from diptych.service.queries import Part, stacked
+from diptych.service.serving import ServedIndex, Serving, answer_key
+from diptych.service.shops import Shops
+
+_IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the first by default.")
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": schemas.Problem, "content": {"application/problem+json": {}}, "description": meaning}
+    for status, meaning in {
+        400: "A body that cannot be read.",
+        401: "A token is needed.",
+        403: "Not from there, or not on a service that is read-only.",
+        404: "No such index, item or term.",
+        413: "Too large, or too many items.",
+        415: "A body of another type.",
+        422: "What is asked for is impossible; the fix says what to do.",
+        429: "Too much is waiting; Retry-After says when to come again.",
+        501: "The service was installed without what this needs.",
+        503: "Not ready, or not answered in time.",
+    }.items()
+}
+
+
+def _body(model: type[BaseModel], form: bool = False) -> dict[str, Any]:
+    """Return the part of the OpenAPI document for a body that a route reads itself."""
+    reference = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content: dict[str, Any] = {"application/json": {"schema": reference}}
+    if form:
+        fields: dict[str, Any] = {
+            "image": {"type": "array", "items": {"type": "string", "format": "binary"}},
+            "request": {"type": "string", "description": f"A {model.__name__} as JSON, without its images."},
+        }
+        content["multipart/form-data"] = {
+            "schema": {"type": "object", "properties": fields, "required": ["image"]}
+        }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+class Service:
+    """The routes of the API."""
+
+    def __init__(self, serving: Serving, options: ServeOptions, counters: Counters) -> None:
+        self.serving, self.options, self.counters = serving, options, counters
+        self.thumbnails = Thumbnails()
+        self._begun = time.monotonic()
+        self._max_pixels = int(options.max_pixels * 1_000_000)
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Declare the routes."""
+
+        def route(method: str, path: str, answer: type[BaseModel] | None, **more: Any) -> Any:
+            return app.api_route(path, methods=[method], response_model=answer, responses=_PROBLEMS, **more)
+
+        s = schemas
+        route("GET", "/v1/health", s.Health, tags=["service"])(self.health)
+        route("GET", "/v1/indexes", s.IndexesResponse, tags=["service"])(self.list_indexes)
+        route(
+            "POST",
+            "/v1/search",
+            s.SearchResponse,
+            tags=["search"],
+            openapi_extra=_body(s.SearchRequest, True),
+        )(self.search)
+        route(
+            "POST",
+            "/v1/explain",
+            s.ExplainResponse,
+            tags=["search"],
+            openapi_extra=_body(s.ExplainRequest, True),
+        )(self.explain)
+        route(
+            "POST",
+            "/v1/embeddings",
+            s.EmbeddingsResponse,
+            tags=["search"],
+            openapi_extra=_body(s.EmbeddingsRequest),
+        )(self.embeddings)
+        route("POST", "/v1/items", s.ItemsResponse, tags=["items"], openapi_extra=_body(s.ItemsRequest))(
+            self.add_items
+        )
+        route("DELETE", "/v1/items/{item:path}", s.ItemsResponse, tags=["items"])(self.delete_item)
+        jpeg: dict[str, Any] = {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}}
+        app.get(
+            "/v1/items/{item:path}/image",
+            responses=_PROBLEMS
+            | {200: jpeg | {"description": "A JPEG."}, 304: {"description": "As the ETag says."}},
+            response_class=Response,
+            tags=["items"],
+        )(self.image)
+        app.get("/metrics", response_class=Response, tags=["service"], responses=_PROBLEMS)(self.metrics)
+
+    async def health(self) -> Response:
+        """Say whether the process lives, and whether it is ready: 503 until it is."""
+        ready = self.serving.ready
+        known = {"live": True, "ready": ready, "version": __version__}
+        known["uptime_seconds"] = round(time.monotonic() - self._begun, 3)
+        return _json(known, 200 if ready else 503)
+
+    async def list_indexes(self) -> Response:
+        """List the indexes that are served, and what can be asked of each."""
+        self.serving.get(None)
+        listed = []
+        for served in self.serving.indexes.values():
+            index = served.searcher.index
+            known = {"name": served.name, "items": len(index), "kind": served.searcher.kind}
+            known |= {"engine": index.engine_name, "vectors": index.engine().vectors, "width": index.width}
+            known |= {"encoder": index.encoder, "fingerprint": served.fingerprint, "fields": served.fields}
+            known |= {"writable": self.options.writable, "description": index.describe()}
+            listed.append(known)
+        return _json({"indexes": listed, "scorer": self.options.scorer is not None})
+
+    async def search(self, request: Request) -> Response:
+        """Search by text, image, vector, item or a mixture of them.
+
+        As JSON, or as multipart/form-data with images as files and the rest as JSON in the field ``request``.
+        """
+        content = await request.body()
+        given = await _parsed(request, content, schemas.SearchRequest)
+        names = given.index if isinstance(given.index, list) else [given.index]
+        served = [self.serving.get(name) for name in names]
+        key = answer_key(served, request.headers.get("content-type", "").encode() + content)
+        if self.options.cache and (kept := self.serving.kept(key)) is not None:
+            return Response(kept, media_type="application/json")
+        hits, more = await self.found(served, given)
+        answer = {
+            "indexes": [one.name for one in served],
+            "hits": served[0].describe(hits),
+            "more": more,
+            "note": "",
+        }
+        answer["note"] = "; ".join(sorted({one.searcher.note for one in served} - {""}))
+        encoded = json.dumps(answer).encode()
+        if self.options.cache:
+            self.serving.keep(key, encoded)
+        return Response(encoded, media_type="application/json")
+
+    async def found(
+        self, served: Sequence[ServedIndex], given: schemas.SearchRequest
+    ) -> tuple[list[tuple[str, float]], bool]:
+        """Return the hits of a request and whether there are more."""
+        parts = await self.parts(given)
+        how: dict[str, Any] = {"exact": given.exact, "options": dict(given.options)}
+        if given.where is not None:
+            how["options"]["where"] = given.where
+        return await self.serving.search(served, parts, given.offset, given.k, given.threshold, **how)
+
+    async def parts(self, given: schemas.QueryRequest) -> list[Part]:
+        """Return the parts of a query, images decoded."""
+        found = []
+        for part in given.all_parts():
+            kind = next(name for name in schemas.KINDS if getattr(part, name) is not None)
+            value = getattr(part, kind)
+            if kind == "image":
+                value = await decoded(value, self._max_pixels)
+            found.append(Part(kind, value, part.weight))  # type: ignore[arg-type]
+        return found
+
+    async def explain(self, request: Request) -> Response:
+        """Say which terms of a query and an item make up the score of their match, in a sparse index."""
+        given = await _parsed(request, await request.body(), schemas.ExplainRequest)
+        served = self.serving.get(given.index)
+        return _json(await self.explained(served, given))
+
+    async def explained(self, served: ServedIndex, given: schemas.ExplainRequest) -> dict[str, Any]:
+        """Return the terms of a match."""
+        index = served.searcher.index
+        if not served.sparse:
+            raise UsageError(
+                f"index {served.name!r} is of dense vectors, which have no terms", "ask a sparse index"
+            )
+        if given.match not in index:
+            raise UnknownNameError("item", given.match, [])
+        from diptych.sparse.explain import Bag, Match
+
+        query, item = await asyncio.gather(
+            served.answer(await self.parts(given), 0), served.answer([Part("item", given.match)], 0)
+        )
+        words = [part.text for part in given.all_parts() if part.text]
+        image = None if words else (lambda: served.searcher.image(given.match))
+        vocabulary = served.searcher.encoder.sparsifier.vocabulary
+        bag = Bag("query", query.vector, [" ".join(words)], image)
+        match = Match.of(vocabulary, bag, Bag(given.match, item.vector), given.shown)
+        terms = [one._asdict() for one in match.terms]
+        return {"score": match.score, "terms": terms, "more": match.more, "rest": match.rest}
+
+    async def embeddings(self, request: Request) -> Response:
+        """Encode texts, and images given as data: URLs; the shape is that of OpenAI's API."""
+        given = await _parsed(request, await request.body(), schemas.EmbeddingsRequest)
+        served = self.serving.get(given.model if given.model in self.serving.indexes else None)
+        inputs = [given.input] if isinstance(given.input, str) else given.input
+        self._check_count(len(inputs))
+        pictured = [text.startswith("data:image/") for text in inputs]
+        if not all(map(str.strip, inputs)):
+            raise UsageError("an input is empty", "give texts, or data: URLs of images")
+        images = [
+            await decoded(one, self._max_pixels)
+            for one, is_image in zip(inputs, pictured, strict=True)
+            if is_image
+        ]
+        texts = [one for one, is_image in zip(inputs, pictured, strict=True) if not is_image]
+        text_rows, image_rows = map(iter, await self.serving.rows(served, texts, images))
+        data = []
+        for place, is_image in enumerate(pictured):
+            row = next(image_rows if is_image else text_rows)
+            row = (row.toarray() if issparse(row) else np.asarray(row))[0].astype("<f4")
+            shown = (
+                base64.b64encode(row.tobytes()).decode()
+                if given.encoding_format == "base64"
+                else row.tolist()
+            )
+            data.append({"object": "embedding", "index": place, "embedding": shown})
+        size = sum(map(len, texts))
+        usage = {"prompt_tokens": size, "total_tokens": size}
+        return _json({"object": "list", "model": served.name, "data": data, "usage": usage})
+
+    async def add_items(self, request: Request) -> Response:
+        """Add images to an index; they are on disk, and found, when the answer comes (``--writable``)."""
+        given = await _parsed(request, await request.body(), schemas.ItemsRequest)
+        served = self._writable(given.index)
+        self._check_count(len(given.items))
+        if served.searcher.kind != "image":
+            raise UsageError(
+                f"index {served.name!r} is of {served.searcher.kind}s", "add to an index of images"
+            )
+        contents = [image_bytes(item.image) for item in given.items]
+        images = [await decoded(item.image, self._max_pixels) for item in given.items]
+        keys = [fingerprint(content.hex()) for content in contents]
+        ids = [item.id or key for item, key in zip(given.items, keys, strict=True)]
+        records = []
+        for item, key, content, image in zip(given.items, keys, contents, images, strict=True):
+            if "path" in item.metadata:
+                raise UsageError("metadata has a field 'path', which is taken", "give the field another name")
+            file = (
+                Path(f"{served.folder}.items") / key[:2] / f"{key}.{'png' if image.mode == 'RGBA' else 'img'}"
+            )
+            records.append({**item.metadata, "path": str(file)})
+            if not file.is_file():
+                await asyncio.to_thread(_write, file, content)
+        _, rows = await self.serving.rows(served, [], images)
+        captions = [item.captions for item in given.items]
+        stored, replace = served.stored, given.replace
+        new = stacked(rows)
+        await served.lane.do(lambda: stored.add(ids, new, records, captions, replace=replace))
+        return self._changed(served, ids)
+
+    async def delete_item(self, item: str, index: str | None = _IndexName) -> Response:
+        """Delete an item; it is gone from the disk's index when the answer comes (``--writable``)."""
+        served = self._writable(index)
+        if item not in served.searcher.index:
+            raise UnknownNameError("item", item, [])
+        stored = served.stored
+        await served.lane.do(lambda: stored.delete([item]))
+        return self._changed(served, [item])
+
+    def _changed(self, served: ServedIndex, ids: Sequence[str]) -> Response:
+        count = len(served.searcher.index)
+        self.counters.items.labels(served.name).set(count)
+        return _json({"index": served.name, "ids": list(ids), "items": count})
+
+    def _writable(self, name: str | None) -> ServedIndex:
+        served = self.serving.get(name)
+        if not self.options.writable:
+            raise ProblemError(403, "this service is read-only", "start it with --writable")
+        return served
+
+    def _check_count(self, count: int) -> None:
+        if count > self.options.max_items:
+            limit = f"{self.options.max_items:,} are allowed"
+            raise ProblemError(413, f"{count:,} items in one request, {limit}", "send fewer at a time")
+
+    async def image(
+        self,
+        request: Request,
+        item: str,
+        index: str | None = _IndexName,
+        width: int = Query(640, ge=1, le=4096, description=f"Of the longer side; made are {WIDTHS}."),
+    ) -> Response:
+        """Return an item's image as a JPEG."""
+        served = self.serving.get(index)
+        if item not in served.searcher.index or not served.searcher.shows(item):
+            raise UnknownNameError("item with an image", item, [])
+        if not served.searcher.located:
+            await asyncio.to_thread(served.searcher.locate)
+        try:
+            tag, content = await self.thumbnails.get(served.searcher, item, width)
+        except DataError as error:
+            raise ProblemError(404, error.message, error.fix or "index the collection again") from None
+        headers = {"etag": f'"{tag}"', "cache-control": "private, max-age=3600"}
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type="image/jpeg", headers=headers)
+
+    async def metrics(self) -> Response:
+        """Return counters in Prometheus' text format."""
+        lanes = {id(one.lane): one.lane for one in self.serving.indexes.values()}
+        self.counters.waiting.set(sum(lane.waiting for lane in lanes.values()))
+        return Response(
+            generate_latest(self.counters.registry), headers={"content-type": CONTENT_TYPE_LATEST}
+        )
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(json.dumps(content), status, media_type="application/json")
+
+
+def _write(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(file, content)
+
+
+async def _parsed(request: Request, content: bytes, model: type[Any]) -> Any:
+    """Return the body as a model: JSON, or a form with images and the rest as JSON in its field ``request``."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "multipart/form-data":
+            return model.model_validate(await _form(request))
+        if kind not in ("application/json", ""):
+            raise ProblemError(415, f"a body of type {kind}", "send application/json")
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from None
+
+
+async def _form(request: Request) -> dict[str, Any]:
+    """Return a form as the JSON body that it stands for."""
+    try:
+        async with request.form(max_files=schemas.MOST_PARTS, max_fields=schemas.MOST_PARTS) as form:
+            given, images = form.get("request", "{}"), form.getlist("image")
+            text = given if isinstance(given, str) else (await given.read()).decode()
+            known = json.loads(text)
+            if not isinstance(known, dict) or not isinstance(known.setdefault("parts", []), list):
+                raise ValueError("an object is expected, with parts as a list")
+            for value in images:
+                content = value.encode() if isinstance(value, str) else await value.read()
+                known["parts"].append({"image": base64.b64encode(content).decode()})
+            return known
+    except HTTPException as error:
+        raise ProblemError(
+            422, f"the form cannot be read: {error.detail}", "send it as a browser does"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        fix = "a SearchRequest without its images"
+        raise ProblemError(422, f"the field request is no JSON of a query: {error}", fix) from None
+
+
+def create_app(targets: Sequence[str], options: ServeOptions | None = None) -> Guard:
+    """Return the ASGI application that serves indexes.
+
+    Args:
+        targets: folders of indexes, folders of runs with indexes in them, ``qdrant:`` addresses.
+        options: as of ``diptych serve``; where it listens is up to what runs the application.
+
+    ::
+
+        uvicorn.run(create_app(["runs/flickr8k/index-images-exact"]))
+    """
+    from diptych.service.page import Page
+
+    options, counters = options or ServeOptions(), Counters()
+    serving = Serving(targets, options, counters)
+    service = Service(serving, options, counters)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        opening = asyncio.create_task(serving.open())
+        watching = asyncio.create_task(serving.watch())
+        yield
+        for one in (opening, watching):
+            one.cancel()
+            with suppress(asyncio.CancelledError, DiptychError):
+                await one
+        await asyncio.to_thread(serving.close)
+
+    app = FastAPI(
+        title="Diptych",
+        version=__version__,
+        summary="Image–text search",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.add_exception_handler(DiptychError, on_error)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    service.add_routes(app)
+    Shops(serving, options.scorer).add_routes(app, _PROBLEMS)
+    Page(service).add_routes(app)
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        bodies = (
+            schemas.SearchRequest,
+            schemas.ExplainRequest,
+            schemas.EmbeddingsRequest,
+            schemas.ItemsRequest,
+        )
+        for model in bodies:
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return Guard(app, serving, counters)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem(invalid(list(error.errors())), request.scope.get("request_id", ""))

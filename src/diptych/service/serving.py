@@ -1,0 +1,284 @@
+"""What is served: indexes with their encoders, warmed before they are ready, and replaced while they are searched."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
+from diptych.core.files import short_names
+from diptych.encoders.embeddings import check_still_there
+from diptych.index.found import OF_PRODUCTS
+from diptych.index.journal import StoredIndex
+from diptych.service.guard import Counters
+from diptych.service.lanes import Lane
+from diptych.service.options import ServeOptions
+from diptych.service.problems import ProblemError
+from diptych.service.queries import Answer, Part, Query, QueryEncoder, Rows, fused
+from diptych.service.searcher import Searcher, origin_of, searcher_of
+
+logger: logging.Logger = logging.getLogger("diptych.service")
+
+_EVERY = 1.0  # seconds between looks at what is on disk
+_FEW_VALUES = 30  # of a field that a page offers to filter by
+_MOST_RECORDS = 200_000  # that are read for it
+_DEEP = 100  # hits of each index that are fused, at least
+
+
+class ServedIndex:
+    """An index under its name; requests hold on to :attr:`searcher`, which a replacement does not change."""
+
+    def __init__(
+        self, name: str, folder: Path | str, searcher: Searcher, stored: StoredIndex, lane: Lane
+    ) -> None:
+        self.name, self.folder, self.lane = name, folder, lane
+        self.searcher, self.stored = searcher, stored
+        self.fields: dict[str, list[Any]] = {}
+
+    @property
+    def sparse(self) -> bool:
+        return self.searcher.index.engine().vectors == "sparse"
+
+    @property
+    def fingerprint(self) -> str:
+        return self.stored.fingerprint
+
+    async def answer(self, parts: Sequence[Part], depth: int, **more: Any) -> Answer:
+        """Encode and search; an item that is searched with is not among what is found."""
+        without = {part.value for part in parts if part.kind == "item" and part.weight > 0}
+        index = self.searcher.index
+        query = Query(index, parts, depth + len(without) if depth else 0, **more)
+        found: Answer = await self.lane.do(query, max(1, len(parts)))
+        kept = [hit for hit in found.hits if hit[0] not in without][:depth]
+        return Answer(found.vector, kept)
+
+    def first_items(self, start: int, count: int) -> list[str]:
+        """Return ids in the order of insertion, for a look at what there is."""
+        return self.searcher.index.some_ids(start, count)
+
+    def describe(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+        """Return hits as the API gives them."""
+        searcher, records = self.searcher, self.searcher.index.records or {}
+        described = []
+        for name, score in hits:
+            known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
+            known["metadata"] = {k: v for k, v in records.get(name, {}).items() if k != "path"}
+            with suppress(DataError):  # the collection no longer holds it: it is found all the same
+                known["captions"] = searcher.captions(name)
+                known["path"] = searcher.path(name) or None if searcher.located else None
+                if searcher.shows(name):
+                    known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
+            described.append(known)
+        return described
+
+    def read_fields(self) -> None:
+        """Find the fields of metadata with few values."""
+        counts: dict[str, Counter[Any]] = {}
+        for place, record in enumerate((self.searcher.index.records or {}).values()):
+            if place >= _MOST_RECORDS:
+                break
+            for field, value in record.items():
+                for one in value if isinstance(value, list) else [value]:
+                    if isinstance(one, str | int | bool) and field != "path":
+                        counts.setdefault(field, Counter())[one] += 1
+        few = {field: found for field, found in counts.items() if len(found) <= _FEW_VALUES}
+        self.fields = {field: [value for value, _ in found.most_common()] for field, found in few.items()}
+
+
+def quoted(text: str) -> str:
+    """Return a name as a part of an address."""
+    from urllib.parse import quote
+
+    return quote(text, safe="")
+
+
+class Serving:
+    """All indexes of a service, by name."""
+
+    def __init__(self, targets: Sequence[str], options: ServeOptions, counters: Counters) -> None:
+        self.folders: list[str] = [str(one) for target in targets for one in indexes_in(target)]
+        self.options, self.counters = options, counters
+        self.indexes: dict[str, ServedIndex] = {}
+        self.ready = False
+        self.problem: DiptychError | None = None
+        self.on_problem: Callable[[], None] = lambda: None
+        self._encoders: dict[Any, tuple[Searcher, Lane]] = {}
+        self._answers: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, name: str | None) -> ServedIndex:
+        if not self.ready:
+            loading = "encoders and indexes are being loaded"
+            raise ProblemError(503, loading, "GET /v1/health says when it is ready", {"Retry-After": "1"})
+        if name is None:
+            return next(iter(self.indexes.values()))
+        if name not in self.indexes:
+            raise UnknownNameError("index", name, self.indexes)
+        return self.indexes[name]
+
+    async def open(self) -> None:
+        """Open and warm all indexes; then the service is ready."""
+        names = short_names([Path(folder) for folder in self.folders])
+        try:
+            for name, folder in zip(names, self.folders, strict=True):
+                self.indexes[name] = served = await asyncio.to_thread(self._opened, name, folder)
+                await self._warm(served)
+        except DiptychError as error:
+            self.problem = error
+            self.on_problem()
+            return
+        self.ready = True
+        for served in list(self.indexes.values()):
+            await asyncio.to_thread(self._look_closer, served)
+
+    def _opened(self, name: str, folder: str, stored: StoredIndex | None = None) -> ServedIndex:
+        stored = stored or StoredIndex(folder)
+        searcher, lane = self._searcher(stored, folder)
+        self.counters.items.labels(name).set(len(stored.index))
+        return ServedIndex(name, folder, searcher, stored, lane)
+
+    def _searcher(self, stored: StoredIndex, folder: str) -> tuple[Searcher, Lane]:
+        """Return an index with its query encoder; indexes of one encoder share it and its lane."""
+        index = stored.index
+        origin = origin_of(index)
+        key = self.options.encoder or (origin.model if origin else None)
+        if OF_PRODUCTS in index.about:
+            from diptych.service.products import ProductSearcher
+
+            searcher: Searcher = ProductSearcher.open(index, Path(folder))
+            return searcher, self._lane(searcher, str(folder))
+        if key in self._encoders:
+            there, lane = self._encoders[key]
+            return Searcher(index, there.encoder, there.note), lane
+        if key is None:
+            searcher = Searcher(index)
+        else:
+            if self.options.encoder is None:
+                check_still_there(key, folder)
+            searcher = searcher_of(index, Path(folder), key, ())
+        return searcher, self._lane(searcher, key)
+
+    def _lane(self, searcher: Searcher, key: Any) -> Lane:
+        encoder = QueryEncoder(searcher.encode_texts, searcher.encode_images)
+        options = self.options
+        lane = Lane(
+            encoder.process, limit=options.queue, wait=options.wait / 1000, observe=self.counters.batch
+        )
+        self._encoders[key] = searcher, lane
+        return lane
+
+    async def _warm(self, served: ServedIndex) -> None:
+        """Do once what every search does: kernels are loaded, memory is mapped, networks are compiled."""
+        if served.searcher.encoder is not None and len(served.searcher.index):
+            with suppress(DiptychError):  # a search will say what is wrong
+                await served.answer([Part("text", "two dogs play in the snow")], 10)
+
+    def _look_closer(self, served: ServedIndex) -> None:
+        """Read what the first search need not wait for: where images are, which values metadata has."""
+        with suppress(DiptychError):
+            served.read_fields()
+            served.searcher.locate()
+
+    async def watch(self) -> None:
+        """Follow what other processes write: changes are read, a new index is opened beside the old one."""
+        while True:
+            await asyncio.sleep(_EVERY)
+            for served in list(self.indexes.values()):
+                try:
+                    await self._follow(served)
+                except (DiptychError, OSError) as error:
+                    logger.warning("index %s: %s", served.name, error)
+
+    async def _follow(self, served: ServedIndex) -> None:
+        if not served.stored.is_replaced:
+            if await served.lane.do(served.stored.refresh):
+                self.counters.items.labels(served.name).set(len(served.stored.index))
+            return
+        fresh = await asyncio.to_thread(self._opened, served.name, str(served.folder))
+        await self._warm(fresh)
+        self.indexes[served.name] = fresh
+        self.counters.swaps.inc()
+        await asyncio.to_thread(self._look_closer, fresh)
+
+    def close(self) -> None:
+        """Finish what is waiting."""
+        for _, lane in self._encoders.values():
+            lane.close()
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the answer to the same question of the same indexes."""
+        if (found := self._answers.get(key)) is not None:
+            self._answers.move_to_end(key)
+            self.counters.cached.inc()
+        return found
+
+    def keep(self, key: str, answer: bytes) -> None:
+        self._answers[key] = answer
+        while len(self._answers) > self.options.cache:
+            self._answers.popitem(last=False)
+
+    async def search(
+        self,
+        served: Sequence[ServedIndex],
+        parts: Sequence[Part],
+        first: int,
+        k: int,
+        threshold: float | None,
+        **more: Any,
+    ) -> tuple[list[tuple[str, float]], bool]:
+        """Return hits ``first`` to ``first + k`` and whether there are more; several indexes are fused."""
+        depth = first + k + 1
+        if len(served) > 1:
+            depth = max(_DEEP, depth)
+        found = await asyncio.gather(*(one.answer(parts, depth, **more) for one in served))
+        hits = list(found[0].hits) if len(found) == 1 else fused([one.hits for one in found])
+        if threshold is not None:
+            hits = [hit for hit in hits if hit[1] >= threshold]
+        return hits[first : first + k], len(hits) > first + k
+
+    async def rows(
+        self, served: ServedIndex, texts: Sequence[str], images: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Encode texts and images with an index's encoder."""
+        found: tuple[list[Any], list[Any]] = await served.lane.do(
+            Rows(texts, images), len(texts) + len(images)
+        )
+        return found
+
+
+def answer_key(served: Sequence[ServedIndex], content: bytes) -> str:
+    """Name a question by the content of the indexes and of the request."""
+    marks = "\0".join(f"{one.name}\0{one.fingerprint}" for one in served)
+    return hashlib.blake2b(marks.encode() + b"\0" + content, digest_size=16).hexdigest()
+
+
+def indexes_in(target: str) -> Iterator[Path | str]:
+    """Yield the index that is named, or those of a run's folder."""
+    if target.startswith("qdrant:"):
+        yield target
+        return
+    folder = Path(target)
+    if (folder / "index.json").is_file():
+        yield folder.resolve()
+        return
+    found = sorted(
+        path.parent for pattern in ("*/index.json", "*/*/index.json") for path in folder.glob(pattern)
+    )
+    if not found:
+        fix = "make one: diptych index RUN" if folder.is_dir() else "diptych demo makes one to try it with"
+        raise UsageError(f"there is no index in {target}", fix)
+    yield from (path.resolve() for path in found)
+
+
+def pages_of(served: ServedIndex) -> Mapping[str, Path]:
+    """Return the reports that lie beside an index, by name."""
+    if str(served.folder).startswith("qdrant:"):
+        return {}
+    home = Path(served.folder).parent
+    pages = {path.stem: path for path in sorted(home.glob("*.html")) if path.is_file()}
+    return {name: path for name, path in pages.items() if name not in ("search", "found")}
