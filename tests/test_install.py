@@ -85,7 +85,7 @@ def test_every_pip_line_installs_the_library_that_is_missing() -> None:
     everything = {
         name
         for extra in extras
-        if extra not in ("test", "dev", "docs")
+        if extra not in ("test", "dev", "docs", "ray")  # Ray is 250 MB of what one machine does not need
         for name in distributions(extras, extra)
     }
     assert everything == distributions(extras, "all")

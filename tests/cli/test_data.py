@@ -157,3 +157,16 @@ def test_pairs_without_splits_are_taken_whole(run_folder, tmp_path, diptych):
     test = read_collection(tmp_path / "shop.csv").split("test")
     done = diptych(f"embed {best} --split test --out {tmp_path}/test")
     done.shows(f"{test.n_images} images", f"note: {test.notes[-1]}")
+
+
+def test_parts_are_joined_to_what_one_call_writes(diptych, run_folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("diptych.encoders.encode._IMAGE_BLOCK", 8)
+    diptych(f"embed {run_folder} --out {tmp_path}/one")
+    for part in ("2/2", "1/2"):
+        done = diptych(f"embed {run_folder} --out {tmp_path}/out --part {part}")
+        done.shows(f"part {part}: 8 images and", f"next: diptych embed {tmp_path}/out --join")
+    diptych(f"embed {tmp_path}/out --join").shows("16 images and 80 captions", f"evaluate {tmp_path}/out")
+    one, joined = ((tmp_path / name / "images" / "rows.npy").read_bytes() for name in ("one", "out"))
+    assert one == joined
+    assert (tmp_path / "out" / "origin.json").read_text() == (tmp_path / "one" / "origin.json").read_text()
+    diptych(f"index {tmp_path}/out --out {tmp_path}/index").shows("16 images")

@@ -26,7 +26,6 @@ from diptych.core.errors import DiptychError
 _SIZE = "real data and hours: small stand-ins would be trained for as many rows, seeds and epochs"
 CANNOT = {
     "diptych demo": "make demo runs it",
-    "torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8": "two machines",
     "diptych study run svl.figure-4.5 --quick": "8 minutes of a quiet machine",
     "diptych study run metric-learning.table-1 --data flickr30k --out studies/flickr30k": _SIZE,
     "diptych study run metric-learning.table-1 --data flickr8k --seeds 0,1,2": _SIZE,
@@ -36,6 +35,7 @@ CANNOT = {
 
 INSTEAD = {
     "tail -f": "cat",  # which ends
+    "--part 3/8": "--part 1/1",  # of a large dataset
     "--contact ME": "--contact ME --allow-private",  # the host is on this machine
     "--data coco=coco -o": "--data coco=coco --set clip=runs/flickr8k --rows clip -o",  # the hub's CLIP
 }

@@ -3,10 +3,8 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +92,7 @@ def test_pictures_prepared_ahead_have_the_same_rows(
         monkeypatch.setattr("diptych.encoders.encode.default_workers", lambda threads=threads: threads)
         encoded = encode_collection(encoder, val, tmp_path / str(threads), "val")
         assert np.array_equal(encoded.images.rows, np.concatenate(expected))
+    refused(UsageError, "0 processes", encode_collection, encoder, val, tmp_path, processes=0)
     # The prepared pixels are those of the tower, and a batch's rows those of the network on them.
     assert encoder.prepares
     prepared = [encoder.prepared(picture, "x") for picture in pictures[:5]]
@@ -207,65 +206,6 @@ def test_devices_are_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(UsageError, "accelerator 'tpu' with 2 processes", device_for, "tpu", 2)
 
 
-class Machines:
-    """What a Fabric of several processes does, with threads."""
-
-    def __init__(self, size: int) -> None:
-        self.world_size = size
-        self.barrier = threading.Barrier(size, timeout=60)
-        self.sent: Any = None
-
-    def member(self, rank: int) -> Any:
-        machines = self
-
-        class Member:
-            global_rank, world_size = rank, machines.world_size
-
-            def barrier(self) -> None:
-                machines.barrier.wait()
-
-            def broadcast(self, value: Any) -> Any:
-                if rank == 0:
-                    machines.sent = value
-                machines.barrier.wait()
-                sent = machines.sent
-                machines.barrier.wait()
-                return sent
-
-        return Member()
-
-
-def together(size: int, call: Any) -> list[Any]:
-    """What ``call(fabric, rank)`` gives in each of ``size`` threads."""
-    machines = Machines(size)
-    with ThreadPoolExecutor(size) as pool:
-        futures = [pool.submit(call, machines.member(rank), rank) for rank in range(size)]
-        return [future.exception() or future.result() for future in futures]
-
-
-def test_each_encodes_its_part_and_the_rows_are_those_of_one(
-    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path
-) -> None:
-    blocks(3, 16)
-    size = 7
-    whole = encode_collection(Shades(), val, tmp_path / "one")
-    encoders = [Shades() for _ in range(size)]
-    for _ in range(2):  # the second time nothing is left to do
-        found = together(
-            size, lambda fabric, rank: encode_collection(encoders[rank], val, tmp_path / "e", fabric=fabric)
-        )
-        for encoded in found:
-            assert isinstance(encoded, EncodedCollection), encoded
-            assert np.array_equal(encoded.images.rows, whole.images.rows)
-            assert np.array_equal(encoded.texts.rows, whole.texts.rows)
-            assert encoded.about == whole.about
-        assert [sum(seen) for seen in zip(*(encoder.seen for encoder in encoders), strict=True)] == [16, 80]
-    assert max(encoder.seen[0] for encoder in encoders) <= 3 * -(-6 // size)
-    message = "2 processes for each of 3"
-    member = Machines(3).member(0)
-    refused(UsageError, message, encode_collection, Shades(), val, tmp_path, processes=2, fabric=member)
-
-
 def region_encoder(regions: int = 2) -> TwoTowerEncoder:
     image = {"kind": "regions", "regions": regions, "feature_width": 3}
     return two_tower(STARS, 6, image=image, text=TEXT)
@@ -361,24 +301,3 @@ def test_what_is_wrong_is_named_by_its_id(
     ):
         error = refused(ImageError, message, encode_collection, encoder, given, tmp_path / message[-9:])
     assert error.fix == "fetch it again"
-
-
-def test_where_one_is_stopped_all_say_so_and_others_resume(
-    val: Collection, blocks: Callable[[int, int], None], tmp_path: Path
-) -> None:
-    blocks(3, 16)
-    encoders = [Shades(), Shades()]
-
-    def encode(fabric: Any, rank: int) -> EncodedCollection:
-        with stop_when(lambda: rank == 1 and encoders[1].has_begun()):
-            return encode_collection(encoders[rank], val, tmp_path / "e", fabric=fabric)
-
-    found = together(2, encode)
-    # The first did its nine pictures and three of five blocks of captions, the second one block of pictures.
-    assert [str(error) for error in found] == [str(found[0])] * 2
-    assert isinstance(found[0], Interrupted)
-    assert "12 of 16 images and 48 of 80 captions are embedded and kept" in found[0].message
-    assert not (tmp_path / "e" / "embedded_collection.json").exists()
-    last = Shades()
-    encode_collection(last, val, tmp_path / "e")
-    assert last.seen == [4, 32]

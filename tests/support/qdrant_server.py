@@ -111,7 +111,12 @@ class QdrantServer:
             return _plain(store.upsert(name, points=m.PointsList(**body).points))
         if what == "points":
             asked = m.PointRequest(**body)
-            return [_plain(p) for p in store.retrieve(name, ids=asked.ids, with_payload=asked.with_payload)]
+            found = store.retrieve(name, asked.ids, asked.with_payload, asked.with_vector or False)
+            return [_plain(point) for point in found]
+        if what == "points/batch":
+            return [
+                _plain(one) for one in store.batch_update_points(name, m.UpdateOperations(**body).operations)
+            ]
         if what == "points/delete":
             return _plain(store.delete(name, points_selector=m.PointIdsList(**body)))
         if what == "points/count":

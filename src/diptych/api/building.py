@@ -137,20 +137,15 @@ def build_index(
     >>> len(index.search("a red square", k=5))
     5
     """
-    from diptych.index import build_index as build
-    from diptych.index.storage import CollectionCaptions
+    from diptych.index.contract import index_encoded
     from diptych.service.searcher import Searcher
 
-    opened, part = load(encoder), part_of(data, split)
-    encoded = encode(opened, part, "all")
-    sides = {"images": encoded.images, "texts": encoded.texts}
-    if of not in sides:
+    if of not in ("images", "texts"):
         raise UsageError(f"of is {of!r}", "one of 'images', 'texts'")
-    items, (others,) = sides.pop(of), sides.values()
-    built = build(items, engine, sample=others.rows[:1000] if len(others) else None, **options)
+    opened, part = load(encoder), part_of(data, split)
+    built = index_encoded(encode(opened, part, "all"), of, engine, part, options)
     if (origin := origin_of(opened, part)) is not None:
         built.about["origin"] = asdict(origin)
-    built.captions = CollectionCaptions(part, built.about["kind"])
     if out is not None:
         built.save(out)
     return Searcher(built, opened, collection=part)

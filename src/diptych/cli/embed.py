@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import model_validator
 
 from diptych.cli.console import next_step, show, stop_on_signal
-from diptych.cli.sources import Model, Source, encoded_of
+from diptych.cli.sources import Model, Source, encoded_of, named
 from diptych.cli.updating import copies_note
-from diptych.core.files import cache_root
+from diptych.core.errors import UsageError
+from diptych.core.files import cache_root, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.data.source import DataSpec, OutOption, PartSpec
+from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection
 from diptych.index import Index, index_collection
 from diptych.index.engine import IndexOptions
 from diptych.index.storage import CollectionCaptions
@@ -23,9 +28,15 @@ class EmbedOptions(OutOption):
 
     processes: int = parameter(1, "Processes that share the work; on GPUs one each.", ge=1)
     accelerator: str = parameter("auto", "cpu, cuda, mps or auto; several processes: no mps.")
-    nodes: int = parameter(
-        1, "Machines with one shared --out; each runs this command, by torchrun or srun.", ge=1
-    )
+    ray: bool = parameter(False, "The processes are actors of a Ray cluster.")
+    part: str | None = parameter(None, "I/N: encode one share, into --out/part-I-of-N.", metavar="I/N")
+    join: bool = parameter(False, "Join all parts in the folder MODEL.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.join and (self.part or self.ray):
+            raise UsageError("--join with --part or --ray", "encode all parts first, then join them")
+        return self
 
 
 def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
@@ -37,17 +48,40 @@ def embed(model: Model, data: PartSpec, options: EmbedOptions) -> None:
         diptych embed runs/flickr8k
         diptych embed hf:NAME --data flickr30k --split test --out embedded
         diptych embed hf:NAME --data shop.csv --out embedded --processes 8
-        torchrun --nnodes 2 -m diptych embed … --nodes 2 --processes 8
+        diptych embed hf:NAME --data flickr30k --out parts --part 3/8
+        diptych embed parts --join
     """
-    fabric = None
-    if options.nodes > 1:
-        from diptych.encoders.encode import launched_fabric
+    if options.join:
+        from diptych.encoders.encode_parts import join_parts
 
-        fabric = launched_fabric(options.nodes, options.processes, options.accelerator)
+        folder = Path(model)
+        encoded, origin = join_parts(folder, None if data.data is None else data.section())
+        write_json(folder / ORIGIN_FILE, asdict(origin))
+        return _show_embedded(encoded, folder)
+    work = options.model_dump(include={"accelerator", "processes", "ray"})
     with stop_on_signal():
-        work: dict[str, Any] = {"accelerator": options.accelerator, "fabric": fabric}
-        work["processes"] = 1 if fabric else options.processes
+        if options.part is not None:
+            return _embed_part(model, data, options, work)
         encoded, _, folder = encoded_of(model, data, data.split, options.out, sparse=True, **work)
+    _show_embedded(encoded, folder)
+
+
+def _embed_part(model: str, data: PartSpec, options: EmbedOptions, work: dict[str, Any]) -> None:
+    from diptych.encoders.encode_parts import encode_share, parse_part
+
+    part = str(options.part)
+    parse_part(part)  # before weights are read
+    if options.out is None:
+        raise UsageError("--part without --out", "name the folder that all parts go to")
+    source = named(model, data, data.split, **work)
+    origin, whole = source.opened
+    collection = whole if origin.split is None else whole.split(origin.split)
+    encoded, folder = encode_share(source.encoder, collection, options.out, origin, part, **work)
+    show(f"part {part}: {len(encoded.images):,} images and {len(encoded.texts):,} captions in {folder}")
+    next_step(["diptych", "embed", options.out, "--join"])
+
+
+def _show_embedded(encoded: EncodedCollection, folder: Path) -> None:
     width = f"{encoded.images.width} {'terms' if encoded.similarity == 'dot' else 'numbers each'}"
     show(f"{len(encoded.images):,} images and {len(encoded.texts):,} captions, {width}, in {folder}")
     show(*(f"note: {note}" for note in encoded.about["notes"]))
@@ -75,7 +109,7 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     """
     kept = None
     if options.out is not None and not Path(source).is_dir():  # a name: what is encoded stays in the cache
-        kept = cache_root() / "embeddings" / fingerprint(source, data.model_dump(mode="json"), options.split)
+        kept = cache_root() / "embeddings" / fingerprint(source, data.section(), options.split)
     encoded, origin, _ = encoded_of(source, data, options.split, kept, sparse=True)
     built = index_collection(encoded, origin, options)
     target = options.out or Path(source) / f"index-{options.of}-{built.engine_name}"

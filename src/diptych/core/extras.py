@@ -24,6 +24,7 @@ _LIBRARIES = {
     "qdrant": "qdrant_client",
     "commerce": "duckdb ibis pyarrow sklearn skops threadpoolctl Stemmer",
     "spark": "pyspark",
+    "ray": "ray",
     "datasets": "datasets",
     "downloads": "httpx",
     "language": "nltk wn",

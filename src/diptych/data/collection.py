@@ -6,6 +6,7 @@ splits and records are lists, or columns (:mod:`diptych.data.columns`) where the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -193,9 +194,9 @@ class Collection:
         return self.source.read(self._place(row))
 
     def image_path(self, row: int) -> str:
-        """Return where the file of image ``row`` is; empty where the image is no file."""
+        """Return the whole path of the file of image ``row``; empty where the image is no file."""
         path_of, place = getattr(self.source, "path", None), int(self.source_rows[row])
-        return "" if path_of is None or place < 0 else str(path_of(place))
+        return "" if path_of is None or place < 0 else os.path.abspath(path_of(place))
 
     @cached_property
     def pictured(self) -> np.ndarray:

@@ -257,7 +257,7 @@ def _checksums(records: np.ndarray) -> np.ndarray:
     return np.asarray(records["key"] + words.astype(np.uint64) @ odd)
 
 
-def release_pages(rows: np.ndarray) -> None:
+def release_pages(rows: np.ndarray | None) -> None:
     """Give mapped pages back, which would count as the process's own memory."""
     mapped = getattr(rows, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):

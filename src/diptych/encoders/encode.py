@@ -7,12 +7,12 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -37,65 +37,19 @@ from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.given_rows import GivenRows
 
-T = TypeVar("T")
-
 logger: logging.Logger = logging.getLogger(__name__)
 
 _IMAGE_BLOCK = 64
 _TEXT_BLOCK = 8192
 _BLOCKS_PER_TASK = 8  # that lie together, so that one of several processes can read ahead
-_MACHINE_RANKS = ("GROUP_RANK", "NODE_RANK", "SLURM_NODEID")  # of torchrun, Lightning and SLURM
-
-
-class DistributedContext:
-    """A launched Fabric's processes, which make the same calls in the same order; without one, only this process."""
-
-    def __init__(self, fabric: Any = None) -> None:
-        self._fabric = fabric
-        self.rank: int = 0 if fabric is None else int(fabric.global_rank)
-        self.world_size: int = 1 if fabric is None else int(fabric.world_size)
-
-    @property
-    def is_main_process(self) -> bool:
-        return self.rank == 0
-
-    def broadcast(self, make: Callable[[], T]) -> T:
-        made = make() if self.is_main_process else None
-        if self.world_size > 1:
-            made = self._fabric.broadcast(made)
-        return made  # type: ignore[return-value]
-
-    def barrier(self) -> None:
-        if self.world_size > 1:
-            self._fabric.barrier()
-
-
-def launched_fabric(nodes: int, processes: int, accelerator: str) -> Any:
-    """Return the Fabric of a process that torchrun or srun started on one of several machines."""
-    from lightning_fabric import Fabric
-
-    _check_accelerator(accelerator, f"on {nodes} machines")
-    if not any(name in os.environ for name in _MACHINE_RANKS):
-        raise UsageError(
-            f"{nodes} machines, and nothing says which of them this is",
-            "start it with torchrun or srun, or set NODE_RANK, MASTER_ADDR and MASTER_PORT on each",
-        )
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    fabric = Fabric(accelerator=accelerator, devices=processes, num_nodes=nodes, strategy="ddp")
-    fabric.launch()
-    return fabric
-
-
-def _check_accelerator(accelerator: str, where: str) -> None:
-    if accelerator not in ("auto", "cpu", "cuda", "gpu"):
-        raise UsageError(f"accelerator {accelerator!r} {where}", "use cpu, cuda or auto")
 
 
 def device_for(accelerator: str, processes: int) -> str:
     """Return ``"cpu"`` or ``"cuda"`` for several processes of this machine, one GPU each."""
     import torch
 
-    _check_accelerator(accelerator, f"with {processes} processes")
+    if accelerator not in ("auto", "cpu", "cuda", "gpu"):
+        raise UsageError(f"accelerator {accelerator!r} with {processes} processes", "use cpu, cuda or auto")
     gpus = torch.cuda.device_count()
     if accelerator == "cpu" or (accelerator == "auto" and not gpus):
         return "cpu"
@@ -124,7 +78,8 @@ def encode_collection(
     *,
     processes: int = 1,
     accelerator: str = "auto",
-    fabric: Any = None,
+    ray: bool = False,
+    contents: Sequence[str] | None = None,
 ) -> EncodedCollection:
     """Embed images and captions into ``folder``, or open what is there when it is the same.
 
@@ -135,41 +90,35 @@ def encode_collection(
         split: of the collection, for the metadata.
         processes: of this machine that share the work, each with an encoder of its own.
         accelerator: of several processes: ``cpu``, ``cuda`` (one GPU each) or ``auto``.
-        fabric: a launched Lightning Fabric whose processes all make this call, with one shared folder.
+        ray: the processes are actors of the Ray cluster that this process belongs to, or starts.
+        contents: fingerprint of each image's bytes, where they are known; they are not read for it then.
     """
-    folder, context = Path(folder), DistributedContext(fabric)
-    if processes < 1 or (processes > 1 and context.world_size > 1):
-        fix = "give 1 or more, and with a Fabric of several none"
-        raise UsageError(f"{processes} processes for each of {context.world_size}", fix)
-    if processes > 1 and not isinstance(encoder, GivenRows):
+    folder = Path(folder)
+    if processes < 1:
+        raise UsageError(f"{processes} processes", "give 1 or more")
+    shared = (processes > 1 or ray) and not isinstance(encoder, GivenRows)
+    if shared:
         _check_copies(encoder)
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
             "read the data with the reader's option regions=FILE.npy, or without it",
         )
-    metadata = context.broadcast(lambda: metadata_of(encoder, collection, split))
-    if context.broadcast(lambda: _finished(folder, metadata) is not None):
-        return EncodedCollection.open(folder)
-    if context.is_main_process:
-        for name in sorted(EncodedCollection.PARTS):
-            check_replaceable(folder / name, Embeddings.marker())
-    with exclusive_folder(folder) if context.is_main_process else nullcontext():
-        if context.is_main_process:
-            (folder / EncodedCollection.marker()).unlink(missing_ok=True)
-            halves = _halves(encoder, collection, folder, metadata)
-        context.barrier()
-        if not context.is_main_process:
-            halves = _halves(encoder, collection, folder, metadata)
-        if processes == 1 or isinstance(encoder, GivenRows):
-            _encode_share(context, encoder, collection, halves)
+    metadata = metadata_of(encoder, collection, split, contents)
+    if (found := _finished(folder, metadata)) is not None:
+        return found
+    for name in sorted(EncodedCollection.PARTS):
+        check_replaceable(folder / name, Embeddings.marker())
+    with exclusive_folder(folder):
+        (folder / EncodedCollection.marker()).unlink(missing_ok=True)
+        halves = _halves(encoder, collection, folder, metadata)
+        if shared:
+            _encode_in_processes(encoder, collection, halves, processes, accelerator, ray)
         else:
-            _encode_in_processes(encoder, collection, halves, processes, accelerator)
-        _finish(halves, context)
-        if context.is_main_process:
-            images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
-            EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
-        context.barrier()
+            _encode_here(encoder, collection, halves)
+        _finish(halves)
+        images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
+        EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
     return EncodedCollection.open(folder)
 
 
@@ -191,16 +140,20 @@ def _finished(folder: Path, metadata: dict[str, Any]) -> EncodedCollection | Non
     return found if found is not None and found.about == metadata else None
 
 
-def metadata_of(encoder: DualEncoder, collection: Collection, split: str | None) -> dict[str, Any]:
-    """Return the metadata that embeddings of a collection have; reads its images."""
+def contents_of(collection: Collection) -> Iterator[str]:
+    """Yield a fingerprint of each image's bytes until a stop is requested."""
+    for content in each_picture_content(collection):
+        yield content
+        check_stop("stopped while images were read for the first time", "the same command begins anew")
 
-    def contents() -> Iterator[str]:
-        for content in each_picture_content(collection):
-            yield content
-            check_stop("stopped while images were read for the first time", "the same command begins anew")
 
-    # Of rows that are given the images need not be there.
-    read = encoder.fingerprint if isinstance(encoder, GivenRows) else contents()
+def metadata_of(
+    encoder: DualEncoder, collection: Collection, split: str | None, contents: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the metadata that embeddings of a collection have; reads its images where ``contents`` are not known."""
+    read: Any = contents_of(collection) if contents is None else iter(contents)
+    if isinstance(encoder, GivenRows):  # of which the images need not be there
+        read = encoder.fingerprint
     return {
         "dataset": collection.name,
         "split": split,
@@ -237,40 +190,30 @@ def _halves(
     return halves
 
 
-def _finish(halves: Sequence[_Half], context: DistributedContext) -> None:
-    missing = any(len(half.store.missing()) for half in halves)
-    done = [f"{half.store.done():,} of {half.store.plan.count:,} {half.store.plan.noun}" for half in halves]
-    context.barrier()  # all have looked before the main process gives the rows their names
-    if missing:
-        raise Interrupted(f"stopped: {' and '.join(done)} are embedded and kept", RESUME)
-    for half in halves if context.is_main_process else ():
+def _finish(halves: Sequence[_Half]) -> None:
+    if any(len(half.store.missing()) for half in halves):
+        counts = [(half.store.done(), half.store.plan) for half in halves]
+        done = " and ".join(f"{count:,} of {plan.count:,} {plan.noun}" for count, plan in counts)
+        raise Interrupted(f"stopped: {done} are embedded and kept", RESUME)
+    for half in halves:
         half.store.finish(partial(Embeddings, half.ids, **half.embedded))
 
 
-def _encode_share(
-    context: DistributedContext, encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]
-) -> None:
-    # Known to all before any of them writes.
-    shares = [np.array_split(half.store.missing(), context.world_size)[context.rank] for half in halves]
-    context.barrier()
-    for half, blocks in zip(halves, shares, strict=True):
-        shown = half.store.done()
-        with half.bar(shown) as bar:
-            for count in encode_blocks(encoder, collection, half.kind, half.store, blocks.tolist()):
-                # Of several processes, what the others have done is read from the journal.
-                done = shown + count if context.world_size == 1 else max(shown, half.store.done())
-                bar.advance(done - shown)
-                shown = done
+def _encode_here(encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]) -> None:
+    for half in halves:
+        blocks = half.store.missing().tolist()
+        with half.bar(half.store.done()) as bar:
+            for count in encode_blocks(encoder, collection, half.kind, half.store, blocks):
+                bar.advance(count)
         if stopping():
             break
-    context.barrier()
 
 
 def encode_blocks(
     encoder: DualEncoder,
     collection: Collection,
     kind: str,
-    store: RowStore,
+    store: Any,
     blocks: Sequence[int],
     threads: int | None = None,
 ) -> Iterator[int]:
@@ -331,9 +274,14 @@ def _naming(what: str, names: Sequence[str]) -> Iterator[None]:
 
 
 def _encode_in_processes(
-    encoder: DualEncoder, collection: Collection, halves: Sequence[_Half], processes: int, accelerator: str
+    encoder: DualEncoder,
+    collection: Collection,
+    halves: Sequence[_Half],
+    processes: int,
+    accelerator: str,
+    ray: bool,
 ) -> None:
-    device = device_for(accelerator, processes)
+    device = "" if ray else device_for(accelerator, processes)
     collection = replace(collection, records=None, caption_records=None)
     try:
         pickle.dumps(collection)
@@ -354,10 +302,15 @@ def _encode_in_processes(
     # Under a name that the next use of the folder removes where a kill leaves it.
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent) as home:
         saved = encoder.save(Path(home) / "encoder")
+        if ray:
+            from diptych.encoders.encode_ray import encode_over_ray
+
+            encode_over_ray(saved, encoder.fingerprint, collection, halves, processes, accelerator)
+            return
         threads = max(1, default_workers() // processes)
         share = (saved, encoder.fingerprint, collection, device, threads)
         begun = [half.store.done() for half in halves]  # before any process writes
-        counts = in_processes(flat, _encode_task, processes, _worker, share, ordered=True)
+        counts = in_processes(flat, _encode_task, processes, worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
             with half.bar(done) as bar:
                 for _ in part:
@@ -375,14 +328,16 @@ def _check_copies(encoder: DualEncoder) -> None:
         )
 
 
-def _worker(
+def worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(threads)
-    encoder = DualEncoder.load(saved, device=device if device == "cpu" else f"cuda:{_free_gpu(saved.parent)}")
+    """Load a saved encoder in a process of its own."""
+    named = f"cuda:{_free_gpu(saved.parent)}" if device == "cuda" else device
+    encoder = DualEncoder.load(saved, device=named)
     if encoder.fingerprint != fingerprint:
         raise MismatchError(
             f"the encoder was {fingerprint}, saved and loaded it is {encoder.fingerprint}",

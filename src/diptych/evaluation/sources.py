@@ -55,7 +55,7 @@ class Named:
     captions: str = "all"
     own: Mapping[str, Any] | None = None  # the data section of the run's recipe; None for what is no run
     test: str = "test"
-    # how embedding is shared, as ``encode_collection`` takes it: processes, accelerator, fabric
+    # how embedding is shared, as ``encode_collection`` takes it: processes, accelerator, ray
     work: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -77,10 +77,8 @@ class Named:
     @property
     def device(self) -> str | None:
         """Return the device of this process's encoder; with several processes it only names what the others load."""
-        accelerator, fabric = self.work.get("accelerator", "auto"), self.work.get("fabric")
-        if fabric is not None:
-            return str(fabric.device)
-        if self.work.get("processes", 1) > 1:
+        accelerator = self.work.get("accelerator", "auto")
+        if self.work.get("processes", 1) > 1 or self.work.get("ray"):
             return "cpu"
         return {"auto": None, "gpu": "cuda"}.get(accelerator, accelerator)
 
@@ -167,13 +165,12 @@ class Named:
 
 
 def encode_part(
-    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, *, fabric: Any = None, **work: Any
+    encoder: DualEncoder, whole: Collection, origin: Origin, out: Path, **work: Any
 ) -> EncodedCollection:
     """Embed the part of ``whole`` that ``origin`` names into ``out``, and say there where it is from."""
     part = whole if origin.split is None else whole.split(origin.split)
-    encoded = encode_collection(encoder, part, out, origin.split, fabric=fabric, **work)
-    if fabric is None or fabric.is_global_zero:
-        write_json(out / ORIGIN_FILE, asdict(origin))
+    encoded = encode_collection(encoder, part, out, origin.split, **work)
+    write_json(out / ORIGIN_FILE, asdict(origin))
     return encoded
 
 

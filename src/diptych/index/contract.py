@@ -29,6 +29,7 @@ from diptych.core.files import atomic_folder, write_json
 from diptych.core.locking import locked_in_place
 from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
+from diptych.data.collection import Collection
 from diptych.data.records import Record, Where, check_records
 from diptych.encoders.embeddings import (
     Embeddings,
@@ -175,6 +176,7 @@ class Index(ABC):
         *,
         sample: Vectors | None = None,
         records: Sequence[Record] | None = None,
+        captions: Captions | None = None,
         **options: Any,
     ) -> Self:
         """An index of ``embeddings``; their rows are not copied where the engine can map them.
@@ -186,6 +188,7 @@ class Index(ABC):
                 itself), which tends to flatter.
             records: of an engine that filters, the metadata of each item, JSON-able, by which searches are
                 restricted.
+            captions: of the items by id, for showing hits.
             options: the engine's options, see :meth:`engine`.
 
         Raises:
@@ -214,7 +217,11 @@ class Index(ABC):
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
         made = {"encoder": embeddings.encoder, "width": embeddings.width}
-        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **cls._more(records))
+        more = cls._more(records)
+        if captions is not None and "url" in resolved:
+            more["captions"] = captions
+        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **more)
+        index.captions = captions
         index.terms = tuple(getattr(embeddings, "terms", ()))
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
@@ -443,18 +450,14 @@ class Index(ABC):
             )
         return index
 
-    def _write_records(self, folder: Path) -> None:
-        """Write the items' metadata, where :meth:`_write` does not."""
-        return
-
-    def _read_records(self, folder: Path) -> None:
-        """Open what :meth:`_write_records` wrote."""
-        return
-
     @property
-    def records(self) -> Any:
-        """The metadata of each item by id, a mapping; None of an engine that keeps none."""
-        return None
+    def records(self) -> Mapping[str, Record]:
+        """The metadata of each item by id; empty of an engine that keeps none here."""
+        return {}
+
+    def prefetch(self, ids: Sequence[str]) -> None:
+        """Read metadata and captions of items in one request, where a server keeps them."""
+        return
 
     def some_ids(self, start: int, count: int) -> list[str]:
         """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
@@ -465,6 +468,14 @@ class Index(ABC):
         raise UsageError(
             f"the {self.engine_name} engine gives no vectors back", "search with words or an image"
         )
+
+    def _write_records(self, folder: Path) -> None:
+        """Write the items' metadata, where :meth:`_write` does not."""
+        return
+
+    def _read_records(self, folder: Path) -> None:
+        """Open what :meth:`_write_records` wrote."""
+        return
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
@@ -528,21 +539,32 @@ def engine_of(embeddings: AnyEmbeddings, name: str | None) -> Engine:
 
 def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
     """Return an index of a collection's images or captions, with captions to show where its data is there."""
-    sides, whole = {"images": encoded.images, "texts": encoded.texts}, None
-    items, settings = sides.pop(options.of), parse_values(options.option, "--option")
-    if not len(items):
-        raise DataError(
-            f"{encoded.about['dataset']} has no {options.of} to index", "give the others with --of"
-        )
+    whole = None
     with suppress(
         DiptychError
     ):  # embeddings whose dataset is gone are searched without captions and metadata
         whole = origin.collection()
-    if whole is not None and engine_of(items, options.engine).filters:
-        settings["records"] = list(collection_records(whole, items.kind))
-    # The other modality is what the index will be queried with: recall is measured on it.
-    built = build_index(items, options.engine, sample=next(iter(sides.values())).rows[:1000], **settings)
+    settings = parse_values(options.option, "--option")
+    built = index_encoded(encoded, options.of, options.engine, whole, settings)
     built.about["origin"] = asdict(origin)
-    if whole is not None:
-        built.captions = CollectionCaptions(whole, items.kind)
     return built
+
+
+def index_encoded(
+    encoded: EncodedCollection,
+    of: str,
+    engine: str | None,
+    collection: Collection | None,
+    settings: Mapping[str, Any],
+) -> Index:
+    """Return an index of the images or captions of what is encoded, with the captions and metadata of a collection."""
+    sides, more = {"images": encoded.images, "texts": encoded.texts}, dict(settings)
+    items, (others,) = sides.pop(of), sides.values()
+    if not len(items):
+        raise DataError(f"{encoded.about['dataset']} has no {of} to index", "give the others with --of")
+    if collection is not None and engine_of(items, engine).filters:
+        more.setdefault("records", list(collection_records(collection, items.kind)))
+    if collection is not None:
+        more["captions"] = CollectionCaptions(collection, items.kind)
+    # The other modality is what the index will be queried with: recall is measured on it.
+    return build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)

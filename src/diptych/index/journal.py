@@ -28,7 +28,6 @@ from diptych.core.files import storage_errors, sync
 from diptych.core.fingerprint import fingerprint_file
 from diptych.core.locking import locked_in_place
 from diptych.core.reading import file_errors, open_regular
-from diptych.data.records import Record
 from diptych.index.contract import Change, Index
 from diptych.index.engine import Vectors
 from diptych.index.storage import REBUILD, Header
@@ -231,7 +230,7 @@ class StoredIndex:
 
     @property
     def is_replaced(self) -> bool:
-        """Return whether another process compacted or replaced the index, which :meth:`refresh` opens."""
+        """Return whether the folder holds another index by now."""
         return self._state() != self._opened
 
     def refresh(self) -> bool:
@@ -246,16 +245,9 @@ class StoredIndex:
             self._open()
         return self.fingerprint != before
 
-    def add(
-        self,
-        ids: Sequence[str],
-        rows: Vectors,
-        records: Sequence[Record] | None = None,
-        captions: Sequence[Sequence[str]] | None = None,
-        **given: Any,
-    ) -> None:
+    def add(self, ids: Sequence[str], rows: Vectors, **given: Any) -> None:
         """Insert items; they are on the disk when this returns. Arguments as of :meth:`Index.check_add`."""
-        self._change(lambda: self.index.check_add(ids, rows, records=records, captions=captions, **given))
+        self._change(lambda: self.index.check_add(ids, rows, **given))
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove items; none is removed when one of the ids is unknown."""
@@ -283,5 +275,9 @@ class StoredIndex:
 
 
 def open_index(folder: Path | str, *, verify: bool = False) -> Index:
-    """The index saved in ``folder``, by the engine its header names, with its changes since; see :meth:`Index.open`."""
+    """The index saved in ``folder`` with its changes since, or at a ``qdrant:`` address; see :meth:`Index.open`."""
+    if str(folder).startswith("qdrant:"):
+        from diptych.index.engines.qdrant import open_address
+
+        return open_address(str(folder))
     return StoredIndex(folder, verify=verify).index

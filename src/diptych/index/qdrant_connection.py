@@ -6,7 +6,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -139,25 +139,24 @@ def _check_address(url: str) -> bool:
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
 
 
-def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the metadata of each id as JSON gives it back; None without any."""
-    if records is None:
-        return None
-    if len(records) != len(ids):
+def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of each id as JSON gives it back; nothing without any."""
+    if records is not None and len(records) != len(ids):
         raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
-    checked = []
-    for name, record in zip(ids, records, strict=True):
-        if OWN in record:
-            raise DataError(
-                f"the metadata of {name!r} has a field {OWN!r}, which is taken", "give the field another name"
-            )
-        try:
-            checked.append(json.loads(json.dumps(dict(record), allow_nan=False)))
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
-            ) from None
-    return checked
+    return (checked_record(name, record) for name, record in zip(ids, records or (), strict=False))
+
+
+def checked_record(name: str, record: Record) -> dict[str, Any]:
+    if OWN in record:
+        raise DataError(
+            f"the metadata of {name!r} has a field {OWN!r}, which is taken", "give the field another name"
+        )
+    try:
+        return dict(json.loads(json.dumps(dict(record), allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
+        ) from None
 
 
 # Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``.
@@ -208,7 +207,7 @@ def _equal(field: str, value: Any) -> Any:
     raise UsageError(f"where: {field}={value!r} can be no item's value", _EXAMPLE)
 
 
-def field_types(records: Sequence[Record]) -> dict[str, str]:
+def field_types(records: Iterable[Record]) -> dict[str, str]:
     """Return the Qdrant type of every top-level field of the metadata whose values are all of one type.
 
     A server searches filtered quickly only by fields that it indexes, and it wants their types.

@@ -68,6 +68,10 @@ class IdTable:
         slots = self._slots()
         return np.array([slots[name] for name in names], dtype=np.int64)
 
+    def slot(self, name: str) -> int:
+        """Return the slot of a live id; KeyError of any other."""
+        return self._slots()[name]
+
     def append(self, names: Sequence[str]) -> None:
         slots = self._slots()
         slots.update((name, len(self) + place) for place, name in enumerate(names))
@@ -116,7 +120,7 @@ class SlotRecords(Mapping[str, Record]):
         self.ids, self.table = ids, table
 
     def __getitem__(self, name: str) -> Record:
-        slot = int(self.ids.slots([name])[0])
+        slot = self.ids.slot(name)
         return {} if self.table is None else self.table[slot]
 
     def __iter__(self) -> Iterator[str]:
@@ -127,9 +131,6 @@ class SlotRecords(Mapping[str, Record]):
 
     def __len__(self) -> int:
         return len(self.ids.live_slots())
-
-    def __bool__(self) -> bool:
-        return self.table is not None
 
 
 class SlotIndex(Index):

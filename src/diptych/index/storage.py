@@ -205,7 +205,7 @@ def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, 
     if kind != "image":
         images, own = collection.caption_image.tolist(), collection.caption_records
     for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
-        facts = file_facts(image_path(collection, image)) if kind == "image" else {}
+        facts = file_facts(collection.image_path(image)) if kind == "image" else {}
         split = splits[image]
         yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
 
@@ -217,9 +217,3 @@ def file_facts(path: str) -> dict[str, Any]:
         state = os.stat(path)
         facts |= {"size": state.st_size, "modified": state.st_mtime}
     return facts
-
-
-def image_path(collection: Collection, row: int) -> str:
-    """Return the whole path of an image that is a file; of any other nothing."""
-    path = collection.image_path(row)
-    return os.path.abspath(path) if path else ""

@@ -20,7 +20,7 @@ from diptych.data.loading import batched, read_ahead
 from diptych.index.contract import Index
 from diptych.index.found import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
-from diptych.index.storage import collection_records, file_facts, image_path
+from diptych.index.storage import collection_records, file_facts
 
 _BLOCK = 256  # images that are encoded and then durable
 
@@ -64,7 +64,7 @@ def new_images(index: Index, collection: Collection) -> Update:
     known; an image that is no file by its id. A file is a copy of another one of the same content that is still there.
     """
     check_takes_images(index)
-    records: Mapping[str, Any] = index.records
+    records = index.records
     by_path: dict[str, tuple[str, Any]] = {}
     by_size: dict[int, list[str]] = {}
     for name, record in records.items():
@@ -83,7 +83,7 @@ def new_images(index: Index, collection: Collection) -> Update:
         return next((other for other in others if content(other) == image_content(Path(path))), "")
 
     for row, name in enumerate(collection.image_ids):
-        path = image_path(collection, row)
+        path = collection.image_path(row)
         facts = file_facts(path)
         own, record = by_path.get(path, ("", {}))
         if (not path and name in index) or (own and _unchanged(record, facts)):
@@ -148,7 +148,8 @@ def add_images(stored: StoredIndex, collection: Collection, update: Update, enco
                     [part.captions_of(row) for row in range(part.n_images)] if part.n_captions else None
                 )
                 replace = not update.replaced.isdisjoint(names)
-                stored.add(names, vectors, records, captions, replace=replace, encoder=encoder.fingerprint)
+                more = {"replace": replace, "encoder": encoder.fingerprint}
+                stored.add(names, vectors, records=records, captions=captions, **more)
                 added += len(names)
             bar.advance(len(block))
             check_stop(f"stopped: {added:,} of {len(update.rows):,} images are added and kept")
@@ -158,7 +159,7 @@ def add_images(stored: StoredIndex, collection: Collection, update: Update, enco
 def missing_files(index: Index, below: Path | None = None) -> list[str]:
     """Return the ids of images whose files are gone; of those that were below a folder."""
     check_takes_images(index)
-    records: Mapping[str, Any] = index.records
+    records = index.records
     paths = ((name, record.get("path")) for name, record in records.items())
     inside = ((name, Path(path)) for name, path in paths if path)
     return [
@@ -169,7 +170,7 @@ def missing_files(index: Index, below: Path | None = None) -> list[str]:
 def copies_among(collection: Collection) -> list[tuple[str, str]]:
     """Return the files of a collection that are copies of earlier ones, each with that; those of one size are read."""
     by_size: dict[Any, dict[str, str]] = {}
-    copies, paths = [], (image_path(collection, row) for row in range(collection.n_images))
+    copies, paths = [], (collection.image_path(row) for row in range(collection.n_images))
     sizes = [(facts["size"], facts["path"]) for facts in map(file_facts, paths) if "size" in facts]
     several = Counter(size for size, _ in sizes)
     for size, path in sizes:

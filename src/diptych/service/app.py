@@ -30,7 +30,7 @@ from diptych.service.images import WIDTHS, Thumbnails, decoded, image_bytes
 from diptych.service.options import ServeOptions
 from diptych.service.problems import ProblemError, invalid, on_error, on_http, problem
 from diptych.service.queries import Part, stacked
-from diptych.service.serving import ServedIndex, Serving, answer_key
+from diptych.service.serving import FACTS, ServedIndex, Serving, answer_key
 from diptych.service.shops import Shops
 
 _IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the first by default.")
@@ -154,7 +154,7 @@ class Service:
         hits, more = await self.found(served, given)
         answer = {
             "indexes": [one.name for one in served],
-            "hits": served[0].describe(hits),
+            "hits": await served[0].described(hits),
             "more": more,
             "note": "",
         }
@@ -257,12 +257,11 @@ class Service:
         keys = [fingerprint(content.hex()) for content in contents]
         ids = [item.id or key for item, key in zip(given.items, keys, strict=True)]
         records = []
-        for item, key, content, image in zip(given.items, keys, contents, images, strict=True):
-            if "path" in item.metadata:
-                raise UsageError("metadata has a field 'path', which is taken", "give the field another name")
-            file = (
-                Path(f"{served.folder}.items") / key[:2] / f"{key}.{'png' if image.mode == 'RGBA' else 'img'}"
-            )
+        for item, key, content in zip(given.items, keys, contents, strict=True):
+            if taken := set(FACTS) & set(item.metadata):
+                message = f"metadata has a field {min(taken)!r}, which is taken"
+                raise UsageError(message, "give the field another name")
+            file = Path(f"{served.folder}.items") / key[:2] / f"{key}.img"
             records.append({**item.metadata, "path": str(file)})
             if not file.is_file():
                 await asyncio.to_thread(_write, file, content)
@@ -270,7 +269,9 @@ class Service:
         captions = [item.captions for item in given.items]
         stored, replace = served.stored, given.replace
         new = stacked(rows)
-        await served.lane.do(lambda: stored.add(ids, new, records, captions, replace=replace))
+        await served.lane.do(
+            lambda: stored.add(ids, new, records=records, captions=captions, replace=replace)
+        )
         return self._changed(served, ids)
 
     async def delete_item(self, item: str, index: str | None = _IndexName) -> Response:
@@ -309,7 +310,7 @@ class Service:
         served = self.serving.get(index)
         if item not in served.searcher.index or not served.searcher.shows(item):
             raise UnknownNameError("item with an image", item, [])
-        if not served.searcher.located:
+        if served.searcher.path(item) == "":
             await asyncio.to_thread(served.searcher.locate)
         try:
             tag, content = await self.thumbnails.get(served.searcher, item, width)

@@ -74,9 +74,11 @@ class Thumbnails:
 
 
 def check_inside(searcher: Searcher, name: str) -> None:
-    """Refuse a file that a link leads to outside of its collection's folder."""
-    path, root = searcher.path(name), searcher.root(name)
-    if path and root and not Path(path).resolve().is_relative_to(Path(root).resolve()):
-        raise ProblemError(
-            404, f"the image of {name!r} lies outside of its collection", "copy it into the folder"
-        )
+    """Refuse a file that a link leads to: out of its folder, or out of its collection's where that is open."""
+    if path := searcher.path(name):
+        file, source = Path(path), getattr(searcher.collection, "source", None)
+        root = Path(getattr(source, "root", file.parent))
+        own = root if file.is_relative_to(root) else file.parent
+        if not file.resolve().is_relative_to(own.resolve()):
+            problem = f"the image of {name!r} lies outside of its folder"
+            raise ProblemError(404, problem, "copy it into the folder")

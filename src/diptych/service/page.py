@@ -173,7 +173,7 @@ class Page:
             more, shown = first + len(hits) < size, ""
         line = f"{shown} {size:,} {searcher.kind}s".strip()
         following = asked.address(offset=first + _SHOWN) if more else ""
-        column = {"index": served.name, "hits": served.describe(hits), "line": line, "next": following}
+        column = {"index": served.name, "hits": await served.described(hits), "line": line, "next": following}
         return column | {"note": searcher.note if asked else "", "pictured": searcher.kind != "text"}
 
     async def item(self, request: Request, item: str) -> Response:
@@ -190,7 +190,7 @@ class Page:
             if served.sparse and hasattr(served.searcher.encoder, "sparsifier"):
                 terms = await self.service.explained(served, query)
                 score = terms["score"]
-        [hit] = served.describe([(item, 0.0)])
+        [hit] = await served.described([(item, 0.0)])
         more = asked.address(words="", without="", item=item, offset=0, image="")
         base = str(request.base_url).rstrip("/")
         content: dict[str, Any] = {"hit": hit, "score": score, "terms": terms, "more": more, "tab": "Search"}

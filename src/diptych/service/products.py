@@ -72,6 +72,9 @@ class ProductSearcher(Searcher):
     def _row(self, name: str) -> tuple[Collection, int]:
         return self.catalogue.collection, int(self.catalogue.picture_rows[self._product(name)])
 
+    def record(self, name: str) -> dict[str, Any]:
+        return {}
+
     def path(self, name: str) -> str:
         collection, image = self._row(name)
         return collection.image_path(image) if image >= 0 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
 from math import prod
@@ -88,11 +88,9 @@ class Searcher:
         """Write the index; ``diptych search FOLDER`` and :func:`diptych.open_index` read it."""
         return self.index.save(folder)
 
-    @property
-    def _added(self) -> dict[str, str]:
-        """Return the images that were added, with the paths of those that are files; they are of no collection."""
-        added = self.index.about.get("added")
-        return added if isinstance(added, dict) else {}
+    def record(self, name: str) -> Mapping[str, Any]:
+        """Return the metadata of an item."""
+        return self.index.records.get(name, {})
 
     def search(self, query: Any, k: int = 10, **options: Any) -> Found:
         """Search for a sentence, an image, the path of one, or a row of the encoder; arguments as of :meth:`find`."""
@@ -123,8 +121,8 @@ class Searcher:
         if ids is None:
             ids = [str(one) if path else next(free) for one, path in zip(given, paths, strict=True)]
         rows = self.encoder.encode_images(given)
-        self.index.add(ids, rows, encoder=self._fingerprint, **options)
-        self.index.about["added"] = self._added | dict(zip(ids, paths, strict=True))
+        records = [{"path": path} if path else {} for path in paths]
+        self.index.add(ids, rows, encoder=self._fingerprint, records=records, **options)
         self._images |= {name: one for name, one, path in zip(ids, given, paths, strict=True) if not path}
         return list(ids)
 
@@ -209,7 +207,7 @@ class Searcher:
 
     def _described(self, query: str, best: Sequence[tuple[str, float]], row: Any, paths: bool) -> list[Hit]:
         """Return hits with captions: of an image the caption nearest to the query."""
-        encoder, located = self.encoder, self.origin is not None or self.collection is not None
+        encoder = self.encoder
         compared = encoder is not None and getattr(encoder, "similarity", "cosine") == "cosine"
         hits = []
         for name, score in best:
@@ -217,17 +215,11 @@ class Searcher:
             if compared and len(captions) > 1:
                 scores = encoder.encode_texts(captions) @ row.T
                 captions = [captions[int((scores.toarray() if issparse(scores) else scores).argmax())]]
-            added = self._added.get(name)
-            readable = located if added is None else bool(added) or name in self._images
-            path = self.path(name) if paths and (located or added) else ""
-            image = partial(self.image, name) if readable and self.kind == "image" else None
-            hits.append(Hit(name, score, next(iter(captions), ""), path, image))
+            if paths and not self.path(name):
+                self.locate()
+            image = partial(self.image, name) if self.shows(name) else None
+            hits.append(Hit(name, score, next(iter(captions), ""), self.path(name) if paths else "", image))
         return hits
-
-    @property
-    def located(self) -> bool:
-        """Return whether the collection is open, so that where an image lies is known at once."""
-        return self.collection is not None
 
     def locate(self) -> None:
         """Open the collection that the items are of, where the index says which."""
@@ -236,10 +228,13 @@ class Searcher:
 
     def shows(self, name: str) -> bool:
         """Return whether there is an image of an item."""
-        added = self._added.get(name)
-        if added is not None:
-            return bool(added) or name in self._images
-        return self.kind == "image" and (self.origin is not None or self.collection is not None)
+        if self.kind != "image":
+            return False
+        if name in self._images or self.record(name).get("path"):
+            return True
+        if self.collection is not None:
+            return name in self._of_collection.rows
+        return self.origin is not None
 
     def encode_texts(self, texts: Sequence[str]) -> Any:
         """Encode sentences as queries, to rows of the index."""
@@ -256,8 +251,6 @@ class Searcher:
 
     def captions(self, name: str) -> list[str]:
         """Return the captions of an item."""
-        if name in self._added:
-            return []
         if self.index.captions is not None:
             return self.index.captions.get(name, [])
         if self.origin is None and self.collection is None:
@@ -275,23 +268,19 @@ class Searcher:
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
     def path(self, name: str) -> str:
-        """Return where the file of an item's image is; empty where it is none."""
-        added = self._added.get(name)
-        if added is not None:
-            return added
+        """Return where the file of an item's image is; empty where it is none, or the collection is not open."""
+        if path := self.record(name).get("path"):
+            return str(path)
+        if self.collection is None or name not in self._of_collection.rows:
+            return ""
         collection, row = self._row(name)
         return collection.image_path(row)
 
-    def root(self, name: str) -> str:
-        """Return the folder that an item's image must lie in; empty where there is none."""
-        if name in self._added:
-            return ""
-        return str(getattr(self._row(name)[0].source, "root", ""))
-
     def image(self, name: str) -> Image:
         """Read the image of an item."""
-        if name in self._added:
-            return as_picture(self._images.get(name, self._added[name]), name)
+        given = self._images.get(name, self.record(name).get("path"))
+        if given is not None:
+            return as_picture(given, name)
         collection, row = self._row(name)
         return collection.image(row)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +15,9 @@ from typing import Any
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.core.files import short_names
 from diptych.encoders.embeddings import check_still_there
+from diptych.index.contract import Index
 from diptych.index.found import OF_PRODUCTS
-from diptych.index.journal import StoredIndex
+from diptych.index.journal import StoredIndex, open_index
 from diptych.service.guard import Counters
 from diptych.service.lanes import Lane
 from diptych.service.options import ServeOptions
@@ -25,17 +27,40 @@ from diptych.service.searcher import Searcher, origin_of, searcher_of
 
 logger: logging.Logger = logging.getLogger("diptych.service")
 
+FACTS = ("path", "size", "modified", "content")
+"""Fields of an item's metadata that say where its file is and how it was; clients set none of them."""
+
 _EVERY = 1.0  # seconds between looks at what is on disk
 _FEW_VALUES = 30  # of a field that a page offers to filter by
 _MOST_RECORDS = 200_000  # that are read for it
 _DEEP = 100  # hits of each index that are fused, at least
 
 
+class RemoteIndex:
+    """An index on a server, which other programs may change; what :class:`StoredIndex` is of one on disk."""
+
+    is_replaced = False
+
+    def __init__(self, address: str) -> None:
+        self.index: Index = open_index(address)
+        self.add, self.delete = self.index.add, self.index.delete
+
+    @property
+    def fingerprint(self) -> str:
+        """Return another name each time: nobody says when the content changes."""
+        return uuid.uuid4().hex
+
+    def refresh(self) -> bool:
+        """Count the items anew."""
+        before, index = len(self.index), self.index
+        return getattr(index, "refresh", index.__len__)() != before
+
+
 class ServedIndex:
     """An index under its name; requests hold on to :attr:`searcher`, which a replacement does not change."""
 
     def __init__(
-        self, name: str, folder: Path | str, searcher: Searcher, stored: StoredIndex, lane: Lane
+        self, name: str, folder: Path | str, searcher: Searcher, stored: StoredIndex | RemoteIndex, lane: Lane
     ) -> None:
         self.name, self.folder, self.lane = name, folder, lane
         self.searcher, self.stored = searcher, stored
@@ -62,30 +87,40 @@ class ServedIndex:
         """Return ids in the order of insertion, for a look at what there is."""
         return self.searcher.index.some_ids(start, count)
 
-    def describe(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-        """Return hits as the API gives them."""
-        searcher, records = self.searcher, self.searcher.index.records or {}
+    async def described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+        """Return hits as the API gives them; of an index on a server, which is asked, in another thread."""
+        if self.searcher.index.on_server:
+            return await asyncio.to_thread(self._described, hits)
+        return self._described(hits)
+
+    def _described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+        searcher = self.searcher
+        searcher.index.prefetch([name for name, _ in hits])
         described = []
         for name, score in hits:
             known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
-            known["metadata"] = {k: v for k, v in records.get(name, {}).items() if k != "path"}
+            known["metadata"] = {
+                key: value for key, value in searcher.record(name).items() if key not in FACTS
+            }
             with suppress(DataError):  # the collection no longer holds it: it is found all the same
                 known["captions"] = searcher.captions(name)
-                known["path"] = searcher.path(name) or None if searcher.located else None
+                known["path"] = searcher.path(name) or None
                 if searcher.shows(name):
                     known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
             described.append(known)
         return described
 
     def read_fields(self) -> None:
-        """Find the fields of metadata with few values."""
+        """Find the fields of metadata with few values, of an index that is here."""
+        if self.searcher.index.on_server:
+            return
         counts: dict[str, Counter[Any]] = {}
-        for place, record in enumerate((self.searcher.index.records or {}).values()):
+        for place, record in enumerate(self.searcher.index.records.values()):
             if place >= _MOST_RECORDS:
                 break
             for field, value in record.items():
                 for one in value if isinstance(value, list) else [value]:
-                    if isinstance(one, str | int | bool) and field != "path":
+                    if isinstance(one, str | int | bool) and field not in FACTS:
                         counts.setdefault(field, Counter())[one] += 1
         few = {field: found for field, found in counts.items() if len(found) <= _FEW_VALUES}
         self.fields = {field: [value for value, _ in found.most_common()] for field, found in few.items()}
@@ -136,13 +171,13 @@ class Serving:
         for served in list(self.indexes.values()):
             await asyncio.to_thread(self._look_closer, served)
 
-    def _opened(self, name: str, folder: str, stored: StoredIndex | None = None) -> ServedIndex:
-        stored = stored or StoredIndex(folder)
+    def _opened(self, name: str, folder: str, stored: StoredIndex | RemoteIndex | None = None) -> ServedIndex:
+        stored = RemoteIndex(folder) if folder.startswith("qdrant:") else StoredIndex(folder)
         searcher, lane = self._searcher(stored, folder)
         self.counters.items.labels(name).set(len(stored.index))
         return ServedIndex(name, folder, searcher, stored, lane)
 
-    def _searcher(self, stored: StoredIndex, folder: str) -> tuple[Searcher, Lane]:
+    def _searcher(self, stored: StoredIndex | RemoteIndex, folder: str) -> tuple[Searcher, Lane]:
         """Return an index with its query encoder; indexes of one encoder share it and its lane."""
         index = stored.index
         origin = origin_of(index)

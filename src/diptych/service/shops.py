@@ -54,7 +54,7 @@ class Shops:
         picks = {}
         for name, found in zip(request.categories, await asyncio.gather(*together), strict=True):
             pictured = [hit for hit in found.hits if served.searcher.shows(hit[0])]
-            picks[name] = served.describe(pictured[: request.k])
+            picks[name] = await served.described(pictured[: request.k])
         return {"picks": picks}
 
     async def fill(self, request: schemas.FillRequest) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from diptych.encoders.embeddings import (
     canonical_rows,
     check_still_there,
 )
-from diptych.encoders.encode import DistributedContext, encode_collection, stored_collection
+from diptych.encoders.encode import encode_collection, stored_collection
 from diptych.evaluation.sources import Named
 
 if TYPE_CHECKING:
@@ -216,12 +216,9 @@ class NamedSparse(Named):
         dense = next(filter(None, stored), None)
         # Beside the sparse rows: what an interrupted call had finished is used.
         dense = dense or encode_collection(encoder.encoder, part, out / "dense", origin.split, **self.work)
-        context = DistributedContext(self.work.get("fabric"))
-        if context.is_main_process:
-            with exclusive_folder(out):
-                sparsify_collection(encoder.sparsifier, dense, part.captions, out)
-                write_json(out / ORIGIN_FILE, asdict(origin))
-        context.barrier()
+        with exclusive_folder(out):
+            sparsify_collection(encoder.sparsifier, dense, part.captions, out)
+            write_json(out / ORIGIN_FILE, asdict(origin))
         return SparsifiedCollection.open(out), origin, out
 
     def check_matching(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from diptych.index import build_index, open_index
 from diptych.index.engines.qdrant import point_id
 from diptych.index.storage import Header
 
-from .rows import bags
+from .rows import bags, random_rows
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("qdrant_client") is None,
@@ -153,7 +155,7 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
     }
     # "maker" is no simple value; that "sold" is unknown once does not matter.
     assert fields == {
-        "diptych.source": "keyword",
+        "diptych.dense.source": "keyword",
         "category": "keyword",
         "price": "float",
         "colours": "keyword",
@@ -188,22 +190,14 @@ def test_conditions_and_metadata_that_are_none(make_embeddings):
         refused(DataError, said, build_index, make_embeddings(np.eye(2)), "qdrant", records=records)
 
 
-def test_an_index_of_this_process_is_saved_whole_and_without_pickles(make_embeddings, tmp_path):
+def test_an_index_of_this_process_ends_with_it(make_embeddings, tmp_path):
     index = build_index(make_embeddings(np.eye(4) + 1), "qdrant", records=RECORDS)
+    refused(UsageError, "ends with it .name a server with the option url", index.save, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
     index.delete(["image-0"])
-    index.add(["late"], np.ones((1, 4)))
-    folder = index.save(tmp_path / "index")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "ids.json",
-        "index.json",
-        "records.json",
-        "rows.npy",
-    ]
-    opened = open_index(folder)
-    assert opened.ids == ["image-1", "image-2", "image-3", "late"]
-    assert opened.records == index.records
-    assert list(opened.search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
-    assert list(opened.rebuild().search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
+    copy = index.rebuild()
+    assert list(copy.search(np.eye(4), 4)) == list(index.search(np.eye(4), 4))
+    assert copy.records == index.records
 
 
 def test_an_index_on_a_server_is_saved_as_where_it_is(server, make_embeddings, tmp_path, monkeypatch):
@@ -242,25 +236,30 @@ def test_opening_checks_whose_items_they_are(server, make_embeddings, tmp_path):
 
 def test_a_build_that_was_killed_goes_on_where_it_stopped(server, make_embeddings):
     embeddings = make_embeddings(count=20, width=4)
-    server.upserts_left = 3
+    server.upserts_left = 4  # the first says what the index is of
     with pytest.raises(StorageError, match=r"answered 500: Service internal error: disk is full .*resumes"):
         build_index(embeddings, "qdrant", url=server.url, batch=4)
-    assert server.store.count("diptych").count == 12
+    assert server.store.count("diptych").count == 12 + 1
     server.upserts_left = None
-    before = server.count("PUT", "/points")
-    index = build_index(embeddings, "qdrant", url=server.url, batch=4)
-    assert server.count("PUT", "/points") - before == 2  # of five blocks, three were there
-    assert index.ids == list(embeddings.ids)
-    # Whole already: nothing is sent.
-    build_index(embeddings, "qdrant", url=server.url, batch=4)
-    assert server.count("PUT", "/points") - before == 2
-    # Other metadata is other content.
-    build_index(embeddings, "qdrant", url=server.url, records=[{"a": row % 2} for row in range(20)])
-    assert server.count("PUT", "/points") - before == 3
-    assert server.store.count("diptych").count == 20
+
+    def sent(**options):
+        before = len(server.requests)
+        index = build_index(embeddings, "qdrant", url=server.url, **options)
+        assert index.ids == list(embeddings.ids)
+        puts = [body for method, path, body in server.requests[before:] if path.endswith("/points")]
+        return [len(body["points"]) for body in puts if "points" in body and len(body["points"][0]["vector"])]
+
+    assert sent(batch=4) == [4, 4]  # of five blocks, three were there
+    assert sent(batch=4) == []  # whole already
+    assert sent(records=[{"a": row % 2} for row in range(20)]) == [20]  # other metadata is other content
+    assert server.store.count("diptych").count == 20 + 1
 
 
 def test_a_collection_of_others_is_not_changed(server, make_embeddings):
+    from qdrant_client import models
+
+    DENSE = models.VectorParams(size=4, distance=models.Distance.DOT)
+
     def build_refused(said, embeddings, engine="qdrant", **options):
         refused(MismatchError, said, build_index, embeddings, engine, url=server.url, **options)
 
@@ -271,13 +270,19 @@ def test_a_collection_of_others_is_not_changed(server, make_embeddings):
     )
     other = replace(make_embeddings(np.eye(4), ids=list("abcd")), data="data-b")
     build_refused(r"already holds 4 items of other embeddings \(encoder encoder-a", other)
-    build_refused(r"sparse vectors \[\], plain ones named 'terms'", make_bags(np.eye(3)), "qdrant-sparse")
     assert server.count("PUT", "/points") == writes
     index = build_index(other, "qdrant", url=server.url, replace=True)
     assert index.ids == list("abcd")
     assert index.options["replace"] is False
     build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="bags")
-    build_refused("holds no nameless dense vectors, these are of width 4", other, collection="bags")
+    build_refused("holds no dense vectors, these are of width 4", other, collection="bags")
+    server.store.create_collection("foreign", {"dense": DENSE})
+    build_refused(
+        r"holds sparse vectors \[\], plain", make_bags(np.eye(3)), "qdrant-sparse", collection="foreign"
+    )
+    point = {"id": 1, "vector": {"dense": [1.0] * 4}}
+    server.store.upsert("foreign", [models.PointStruct(**point)])
+    build_refused("holds 1 points that diptych did not write", other, collection="foreign")
 
 
 def test_a_server_that_is_down(make_embeddings, tmp_path):
@@ -329,9 +334,10 @@ def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
     from qdrant_client import models
 
     index = build_index(make_embeddings(np.eye(4)), "qdrant", url=server.url)
-    server.store.upsert("diptych", [models.PointStruct(id=1, vector=[9.0, 0, 0, 0], payload={"other": 1})])
+    point = models.PointStruct(id=1, vector={"dense": [9.0, 0, 0, 0]}, payload={"other": 1})
+    server.store.upsert("diptych", [point])
     refused(StorageError, "holds points that diptych did not write", index.search, np.eye(4), 1)
-    assert index.refresh() == 5
+    assert index.refresh() == 4
     server.store.delete_collection("diptych")
     refused(StorageError, r"has no collection 'diptych' \(404: Not found", index.search, np.eye(4), 1)
 
@@ -348,13 +354,22 @@ def test_addresses_that_are_none(make_embeddings):
 
 def test_what_the_server_is_asked_for(server, make_embeddings):
     index = build_index(
-        make_embeddings(np.eye(4)), "qdrant", url=server.url, m=7, ef_construction=9, shards=3
+        make_embeddings(np.eye(4)),
+        "qdrant",
+        url=server.url,
+        m=7,
+        ef_construction=9,
+        shards=3,
+        write_consistency=2,
     )
     created = next(
         body for method, path, body in server.requests if (method, path) == ("PUT", "/collections/diptych")
     )
-    assert created["vectors"] == {"size": 4, "distance": "Dot", "hnsw_config": {"m": 7, "ef_construct": 9}}
+    graph = {"m": 7, "ef_construct": 9}
+    assert created["vectors"] == {"dense": {"size": 4, "distance": "Dot", "hnsw_config": graph}}
+    assert created["sparse_vectors"] == {"terms": {}}
     assert (created["shard_number"], created["replication_factor"]) == (3, 1)
+    assert created["write_consistency_factor"] == 2
     index.search(np.eye(4), 2, ef_search=33)
     assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
     index.search_exact(np.eye(4), 2)
@@ -381,11 +396,119 @@ def test_bags_share_a_term_or_are_not_found(where_to, tmp_path):
     assert "recall" not in index.about
     index.add(["late"], csr_array(np.array([[5, 0, 0]], dtype=np.float32)), replace=True)
     index.delete(["image-3"])
-    opened = open_index(index.save(tmp_path / "index"))
+    opened = open_index(index.save(tmp_path / "index")) if where_to else index.rebuild()
     assert opened.terms == tuple(bags.terms)
     assert opened.ids == ["image-0", "image-1", "image-2", "late"]
     assert list(opened.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
-    if not where_to:
-        again = opened.rebuild()
-        assert again.ids == opened.ids
-        assert list(again.search(bags.rows, 4)) == list(index.search(bags.rows, 4))
+
+
+@pytest.fixture
+def shared(server, make_embeddings):
+    """A dense and a sparse index of the same four items in one collection."""
+    where = {"url": server.url, "collection": "shop", "batch": 3}
+    captions = {f"image-{row}": [f"caption {row}"] for row in range(4)}
+    dense = build_index(make_embeddings(np.eye(4)), "qdrant", records=RECORDS, captions=captions, **where)
+    items = make_bags([[1, 0, 2], [0, 3, 0], [0, 0, 0], [0, 1, 1]])
+    terms = build_index(items, "qdrant-sparse", records=RECORDS, captions=captions, **where)
+    return dense, terms
+
+
+def test_dense_vectors_and_terms_share_a_point_and_its_metadata(server, shared):
+    dense, terms = shared
+    assert server.store.count("shop").count == 4 + 2
+    (point,) = server.store.retrieve("shop", [point_id("image-1")], with_vectors=True)
+    assert sorted(point.payload) == ["category", "colours", "diptych", "maker", "price", "sold"]
+    assert sorted(point.payload["diptych"]) == ["captions", "dense", "id", "terms"]
+    assert (point.vector["dense"], point.vector["terms"].values) == ([0, 1, 0, 0], [3])
+    query = csr_array(np.array([[0, 1, 1]], dtype=np.float32))
+    assert terms.search(query, 9, where={"category": "shoes"}).ids == [["image-0"]]
+    assert dense.search([[4, 3, 2, 1]], 9, where={"category": "shoes"}).ids == [["image-0", "image-2"]]
+    assert (len(dense), len(terms), dense.ids) == (4, 4, terms.ids)
+    assert dense.records == terms.records
+
+
+def test_a_change_of_one_index_leaves_the_other_as_it_is(server, shared, make_embeddings):
+    dense, terms = shared
+    terms.delete(["image-0", "image-2"])
+    assert (terms.ids, dense.ids) == (["image-1", "image-3"], [f"image-{row}" for row in range(4)])
+    assert "image-0" not in terms
+    bags = csr_array(np.array([[0, 0, 0], [5, 0, 0], [6, 0, 0]], dtype=np.float32))
+    terms.add(["image-1", "new", "image-0"], bags, replace=True, records=[{"category": "x"}, {}, {}])
+    assert terms.ids == ["image-3", "image-1", "new", "image-0"]
+    assert dense.search(np.eye(4), 1).ids == [[f"image-{row}"] for row in range(4)]
+    assert dense.records["image-1"]["category"] == "x"
+    assert dense.records["image-1"]["price"] == 35.5
+    one = csr_array(np.array([[1, 1, 1]], dtype=np.float32))
+    assert list(terms.search(one, 9)) == [[("image-0", 6.0), ("new", 5.0), ("image-3", 2.0)]]
+    dense.add(["new"], np.ones((1, 4)))
+    assert terms.search(one, 2).ids == [["image-0", "new"]]
+    dense.delete(["new", "image-2"])
+    terms.delete(["new"])
+    assert {point.payload["diptych"].get("id") for point in server.store.scroll("shop")[0]} == {
+        None,
+        "image-0",
+        "image-1",
+        "image-3",
+    }
+
+
+def test_an_address_is_enough_to_open_an_index(server, shared, monkeypatch):
+    dense, terms = shared
+    dense.about["origin"] = {"model": "runs/a"}
+    dense.save(Path(tempfile.mkdtemp()) / "index")
+    address = f"qdrant:{server.url}/shop"
+    query = csr_array(np.array([[0, 1, 1]], dtype=np.float32))
+    for name, built, queries in (
+        ("", dense, np.eye(4)),
+        ("/dense", dense, np.eye(4)),
+        ("/terms", terms, query),
+    ):
+        opened = open_index(address + name)
+        assert list(opened.search(queries, 3)) == list(built.search(queries, 3))
+        assert (opened.encoder, opened.width, opened.about) == (built.encoder, built.width, built.about)
+        assert (opened.terms, opened.options) == (built.terms, {**built.options})
+        assert opened.captions["image-1"] == ["caption 1"]
+        assert opened.captions.get("nobody") is None
+    opened = open_index(str(Path(address)))  # with one slash, as a path has it
+    opened.add(["new"], np.ones((1, 4)))
+    assert open_index(address).ids == [*dense.ids]
+    server.key = "secret"
+    refused(StorageError, "QDRANT_API_KEY is not set", open_index, address)
+    monkeypatch.setenv("QDRANT_API_KEY", "secret")
+    assert len(open_index(address)) == 5
+
+
+def test_addresses_that_hold_no_index(server, make_embeddings):
+    address = f"qdrant:{server.url}/shop"
+    for wrong in ("qdrant:", "qdrant:shop", f"qdrant:{server.url}", "qdrant:ftp://host/shop"):
+        refused(UsageError, "is no address of an index", open_index, wrong)
+    refused(StorageError, "has no collection 'shop'", open_index, address)
+    index = build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="shop")
+    refused(StorageError, "holds no index of dense .it holds terms", open_index, f"{address}/dense")
+    assert open_index(address).terms == index.terms
+    number = next(p.id for p in server.store.scroll("shop")[0] if "index" in p.payload["diptych"])
+    view = server.store.retrieve("shop", [number])[0].payload["diptych"]["index"]
+    for change, said in (
+        ({"terms": ["a", "b", "c"]}, "other terms than its index was built of"),
+        ({"terms": 3}, "cannot be read"),
+        ({"options": {"speed": 1}}, "cannot be read"),
+        ({"about": None}, "cannot be read"),
+        ({"width": 4}, "other terms"),
+    ):
+        payload = {"diptych": {"index": view | change}}
+        server.store.overwrite_payload("shop", payload, [number])
+        refused(StorageError, said, open_index, address)
+
+
+@pytest.mark.parametrize("items", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_items_are_found_as_by_the_embedded_engines(server, make_embeddings, items):
+    where = {"url": server.url, "collection": "shop", "batch": 1000}
+    for embeddings, engine in (
+        (make_embeddings(count=items, width=8), "qdrant"),
+        (bags(random_rows(items, 40)), "qdrant-sparse"),
+    ):
+        build_index(embeddings, engine, sample=embeddings.rows[:2], **where)
+        opened = open_index(f"qdrant:{server.url}/shop/{'terms' if 'sparse' in engine else 'dense'}")
+        mine, best = (one.search(embeddings.rows[:5], 10) for one in (opened, build_index(embeddings)))
+        assert mine.ids == best.ids
+        np.testing.assert_allclose(mine.scores, best.scores, rtol=1e-5)

@@ -1,17 +1,20 @@
 """Qdrant: collections of a server or a cluster, dense or sparse, restricted by metadata.
 
 ``qdrant`` holds dense vectors in the server's HNSW graph, ``qdrant-sparse`` bags of terms in its inverted index.
-Without a ``url`` both run in this process, through the same client, for tests.
+Both may share a collection: an item is one point with a vector ``dense``, a vector ``terms``, and its metadata once;
+an index sees the points with a vector of its own. Without a ``url`` both run in this process, for tests.
 
 A point's number is made from the item's id, so sending an item twice changes nothing; its payload holds a
-fingerprint of its content, so what is there already is not sent again.
+fingerprint of its content, so what is there already is not sent again. A reserved point without a vector says what
+an index is of (encoder, width, terms, provenance): its address is enough to open it.
 """
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,30 +23,31 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.context import task
-from diptych.core.errors import MismatchError, StorageError, UsageError
-from diptych.core.files import write_json
+from diptych.core.errors import DiptychError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
-from diptych.core.reading import read_json
-from diptych.encoders.embeddings import canonical_rows
+from diptych.data.loading import read_ahead
+from diptych.data.row_store import release_pages
+from diptych.encoders.embeddings import canonical_rows, term_fingerprint
 from diptych.index.contract import Index
 from diptych.index.engine import Hits, Known, OptionValue, Record, Vectors, declare
 from diptych.index.qdrant_connection import (
     OWN,
     Connection,
     Where,
+    checked_record,
     checked_records,
     field_types,
     filter_of,
     models,
 )
-from diptych.index.slots import load_ids
-from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header, load_array
+from diptych.index.storage import Captions, Header
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
+_RESERVED = uuid.uuid5(_NAMESPACE, "an index")  # of points that say what an index is of
 _ELSE = "name another collection, or pass replace=True to delete this one first"
 _SCROLL = 1024
 _PAUSE, _LONGEST_WAIT = 0.5, 600.0  # seconds
+_OF_PLACE = ("url", "collection", "key_variable", "replace")  # options that say where an index is
 
 
 def point_id(name: str) -> str:
@@ -54,44 +58,44 @@ def point_id(name: str) -> str:
 class QdrantIndex(Index):
     """Dense vectors in a collection of a Qdrant server, or of the client's stand-in inside this process.
 
-    One nameless vector per point. Scores are float32 inner products. Equal ones are ordered by insertion; which of
+    Scores are float32 inner products. Equal ones are ordered by insertion; which of
     several equal items come last among k is the server's choice. What was deleted the server clears
     away by itself. Other programs may search the collection meanwhile, and after they changed it
     :meth:`refresh` counts anew. A saved index holds where its collection is and not its items.
 
     The stand-in compares every item with every query in Python, and its makers say that it is not for
-    production: it serves for tests and for trying things out. Saved, its items are written as NumPy
-    files and uploaded anew when they are opened, for the client's own files hold pickles.
+    production: it serves for tests and for trying things out, and cannot be saved.
     """
 
     engine_name = "qdrant"
     overwrites = True
-    vector_name: ClassVar[str | None] = None
+    vector_name: ClassVar[str] = "dense"
 
     def __init__(self, **known: Any) -> None:
         super().__init__(**known)
         self._connection = Connection(self.options)
         self._ask, self._place = self._connection.ask, self._connection.place
-        self._batch, self._items = int(self.options["batch"]), 0
+        self._batch, self._items, self._source = int(self.options["batch"]), 0, ""
+        self.read_ahead: dict[str, dict[str, Any]] = {}  # payloads by id, see :meth:`prefetch`
+        self._stamp = f"{OWN}.{self.vector_name}"  # the payload's field of the items of this index
 
     def _configuration(self) -> dict[str, Any]:
         """Return what a new collection is made with: not the cosine, under which Qdrant would scale what it stores."""
         m = models()
         graph = m.HnswConfigDiff(m=self.options["m"], ef_construct=self.options["ef_construction"])
-        vectors = m.VectorParams(size=self.width, distance=m.Distance.DOT, hnsw_config=graph)
-        return {"vectors_config": vectors}
+        return {"dense": m.VectorParams(size=self.width, distance=m.Distance.DOT, hnsw_config=graph)}
 
     def _check_collection(self) -> None:
         have = self._ask("get_collection").config.params.vectors
-        size = getattr(have, "size", None)
-        if size != self.width or str(have.distance) != "Dot":
+        have = have.get(self.vector_name) if isinstance(have, dict) else None
+        if have is None or have.size != self.width or str(have.distance) != "Dot":
             found = (
-                f"vectors of width {size} compared by {have.distance}"
-                if size
-                else "no nameless dense vectors"
+                f"vectors of width {have.size} compared by {have.distance}" if have else "no dense vectors"
             )
             expected = f"these are of width {self.width}, compared by Dot"
-            raise MismatchError(f"{self._place} holds {found}, {expected}", _ELSE)
+            raise MismatchError(
+                f"{self._place} holds {found}, {expected}", f"{_ELSE}; index dense vectors before terms"
+            )
 
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         return ((row.tolist(), {"row": row}) for row in rows)
@@ -103,22 +107,23 @@ class QdrantIndex(Index):
         m = models()
         return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
 
-    def _write_rows(self, folder: Path, rows: Any) -> None:
-        np.save(folder / "rows.npy", rows)
-
-    def _read_rows(self, folder: Path, items: int) -> Any:
-        return load_array(folder / "rows.npy", (items, self.width), np.float32, mapped=False)
-
     @classmethod
-    def _build(cls, embeddings: Any, known: Known, records: Sequence[Record] | None = None) -> Self:
-        records, options = checked_records(records, embeddings.ids), known["options"]
+    def _build(
+        cls,
+        embeddings: Any,
+        known: Known,
+        records: Sequence[Record] | None = None,
+        captions: Captions | None = None,
+    ) -> Self:
+        checked, options = checked_records(records, embeddings.ids), known["options"]
         # What was to be replaced is: an index built from these options must not change this one.
         index = cls(**{**known, "options": {**options, "replace": False}})
         rows = index._checked(embeddings.rows, embeddings.ids, "item")
+        index.terms, index.captions = tuple(getattr(embeddings, "terms", ())), captions
         made = (embeddings.encoder, index._vocabulary, embeddings.data, embeddings.kind, embeddings.width)
-        source = fingerprint(*made)
-        resume = index._prepare(source, records or [], bool(options["replace"]))
-        index._upload(embeddings.ids, rows, source, 0, records, resume)
+        index._source = fingerprint(*made)
+        index._prepare(field_types(checked), bool(options["replace"]))
+        index._upload(embeddings.ids, rows, 0, records, captions)
         if index._connection.remote and not index._wait_until_indexed():
             index.about["indexing"] = "unfinished when the recall was measured"
         if index.refresh() != len(embeddings):
@@ -128,71 +133,100 @@ class QdrantIndex(Index):
             )
         return index
 
-    def _prepare(self, source: str, records: Sequence[Record], replace: bool = False) -> bool:
+    def _prepare(self, fields: Mapping[str, str], replace: bool = False) -> None:
+        """Make the collection, or refuse one that holds anything else under this vector."""
         exists = bool(self._ask("collection_exists"))
         if exists and replace:
             self._ask("delete_collection")
-            exists = False
-        if exists:
-            self._check_collection()
-            self._refuse_others(source)
+        if not exists or replace:
+            o, terms = self.options, {"terms": models().SparseVectorParams()}
+            self._ask(
+                "create_collection",
+                vectors_config=self._configuration(),
+                sparse_vectors_config=terms,
+                shard_number=o["shards"],
+                replication_factor=o["replicas"],
+                write_consistency_factor=o["write_consistency"],
+            )
         else:
-            cluster = {"shard_number": self.options["shards"], "replication_factor": self.options["replicas"]}
-            self._ask("create_collection", **self._configuration(), **cluster)
-        if (
-            self._connection.remote
-        ):  # the same again changes nothing, so a build that was stopped may repeat it
-            for field, kind in {f"{OWN}.source": "keyword", **field_types(records)}.items():
+            self._check_collection()
+            self._refuse_others()
+        self._publish()
+        if self._connection.remote:
+            # the same again changes nothing, so a build that was stopped may repeat it
+            for field, kind in {f"{self._stamp}.source": "keyword", **fields}.items():
                 self._ask("create_payload_index", field_name=field, field_schema=kind, wait=True)
-        return exists and self.refresh() > 0
 
-    def _refuse_others(self, source: str) -> None:
-        m = models()
-        ours = m.FieldCondition(key=f"{OWN}.source", match=m.MatchValue(value=source))
-        others = m.Filter(must_not=[ours])
-        strange = int(self._ask("count", count_filter=others, exact=True).count)
-        if strange:
-            points, _ = self._ask("scroll", scroll_filter=others, limit=1, with_payload=True)
-            encoder = self._own(points[0]).get("encoder") if points else "unknown"
+    def _refuse_others(self) -> None:
+        views = _views(self._connection)
+        if not views and (strange := int(self._ask("count", exact=True).count)):
+            raise MismatchError(f"{self._place} holds {strange:,} points that diptych did not write", _ELSE)
+        mine = views.get(self.vector_name)
+        if mine is not None and mine["source"] != self._source and self.refresh():
             raise MismatchError(
-                f"{self._place} already holds {strange:,} items of other embeddings (encoder {encoder}, "
+                f"{self._place} already holds {len(self):,} items of other embeddings (encoder {mine['encoder']}, "
                 f"those to be uploaded: {self.encoder})",
                 _ELSE,
             )
+
+    def _publish(self) -> None:
+        """Write into the collection what the index is of, for who opens it by its address."""
+        view = {name: getattr(self, name) for name in ("encoder", "width", "about", "terms")}
+        view |= {"source": self._source, "captions": self.captions is not None}
+        view["options"] = {name: value for name, value in self.options.items() if name not in _OF_PLACE}
+        number = str(uuid.uuid5(_RESERVED, self.vector_name))
+        point = models().PointStruct(id=number, vector={}, payload={OWN: {"index": view}})
+        self._ask("upsert", points=[point], wait=True)
 
     def _upload(
         self,
         ids: Sequence[str],
         rows: Any,
-        source: str,
         first: int,
         records: Sequence[Record] | None,
-        resume: bool = False,
+        captions: Captions | None = None,
     ) -> None:
         """Send items, those excepted that are there with the same content; ``first`` is the first one's order."""
-        stamp = {"encoder": self.encoder, "source": source, "vocabulary": self._vocabulary}
-        vectors = enumerate(self._points(rows))
-        with task("uploading to Qdrant", len(ids), "items") as bar:
-            while block := list(islice(vectors, self._batch)):
-                points: dict[str, tuple[Any, dict[str, Any]]] = {}
-                for row, (vector, parts) in block:
-                    record = {} if records is None else records[row]
-                    content = fingerprint(fingerprint_arrays(parts), self.encoder, record)
-                    own = {"id": ids[row], "order": first + row, "content": content, **stamp}
-                    points[point_id(ids[row])] = vector, {OWN: own, **record}
-                if resume:
-                    for point in self._retrieve(list(points), [f"{OWN}.content"]):
-                        content = (point.payload or {}).get(OWN, {}).get("content", "")
-                        if points[str(point.id)][1][OWN]["content"] == content:
-                            del points[str(point.id)]
-                if points:
-                    structure = models().PointStruct
-                    sent = [structure(id=n, vector=v, payload=payload) for n, (v, payload) in points.items()]
-                    self._ask("upsert", points=sent, wait=True)
-                bar.advance(len(block), "" if points else "already there")
 
-    def _retrieve(self, numbers: list[str], payload: Any) -> Any:
-        return self._ask("retrieve", ids=numbers, with_payload=payload, with_vectors=False)
+        def send(block: Sequence[tuple[int, tuple[Any, dict[str, np.ndarray]]]]) -> tuple[int, bool]:
+            there = {str(point.id): point for point in self._retrieve([ids[row] for row, _ in block])}
+            # Points of another index are written with what that one has of them.
+            numbers = [number for number, point in there.items() if self._is_shared(point)]
+            shared = self._ask("retrieve", ids=numbers, with_vectors=True) if numbers else ()
+            kept = {str(point.id): (point.payload, dict(point.vector or {})) for point in shared}
+            points = []
+            for row, (vector, parts) in block:
+                name, number = ids[row], point_id(ids[row])
+                record = {} if records is None else checked_record(name, records[row])
+                more = {} if captions is None else {"captions": captions.get(name, [])}
+                content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
+                if number in there and _of(there[number], self.vector_name).get("content") == content:
+                    continue
+                payload, vectors = kept.get(number, ({}, {}))
+                stamp = {"order": first + row, "source": self._source, "content": content}
+                own = {**payload.get(OWN, {}), "id": name, **more, self.vector_name: stamp}
+                vectors |= {self.vector_name: vector}
+                named = {key: value for key, value in vectors.items() if value is not None}
+                payload = {**payload, **record, OWN: own}
+                points.append(models().PointStruct(id=number, vector=named, payload=payload))
+            if points:
+                self._ask("upsert", points=points, wait=True)
+            return len(block), bool(points)
+
+        numbered, remote = enumerate(self._points(rows)), self._connection.remote
+        blocks = iter(lambda: list(islice(numbered, self._batch)), [])
+        parallel = int(self.options["parallel"]) if remote else 0  # the stand-in is not for several threads
+        with task("uploading to Qdrant", len(ids), "items") as bar:
+            for count, is_sent in read_ahead(send, blocks, parallel, 2 * parallel):
+                bar.advance(count, "" if is_sent else "already there")
+                release_pages(getattr(rows, "base", None))
+
+    def _retrieve(self, names: Sequence[str]) -> Any:
+        return self._ask("retrieve", ids=[point_id(name) for name in names], with_payload=[OWN])
+
+    def _is_shared(self, point: Any) -> bool:
+        """Return whether another index of the collection has the item, too."""
+        return any(_of(point, name) for name in _VIEWS if name != self.vector_name)
 
     def _wait_until_indexed(self) -> bool:
         """Return whether the server has linked everything; wait up to ten minutes for it.
@@ -208,13 +242,20 @@ class QdrantIndex(Index):
                 bar.advance()
         return True
 
-    def _own(self, point: Any) -> dict[str, Any]:
-        own = (point.payload or {}).get(OWN)
-        if not isinstance(own, dict) or "id" not in own:
+    def _own(self, point: Any) -> tuple[int, str]:
+        """Return an item's order and id."""
+        if not (stamp := _of(point, self.vector_name)):
             raise StorageError(
-                f"{self._place} holds points that diptych did not write", "keep the collection to one index"
+                f"{self._place} holds points that diptych did not write", "keep the collection to one program"
             )
-        return own
+        return int(stamp["order"]), str(point.payload[OWN]["id"])
+
+    @property
+    def _mine(self) -> Any:
+        """Return the filter of the points that this index has."""
+        m = models()
+        none = m.IsEmptyCondition(is_empty=m.PayloadField(key=f"{self._stamp}.source"))
+        return m.Filter(must_not=[none])
 
     @property
     def _vocabulary(self) -> str:
@@ -229,28 +270,37 @@ class QdrantIndex(Index):
     def _held(self, names: Sequence[str]) -> set[str]:
         held: set[str] = set()
         for start in range(0, len(names), self._batch):
-            numbers = {point_id(name): name for name in names[start : start + self._batch]}
-            held.update(numbers[str(point.id)] for point in self._retrieve(list(numbers), False))
+            found = self._retrieve(names[start : start + self._batch])
+            held.update(point.payload[OWN]["id"] for point in found if _of(point, self.vector_name))
         return held
 
     def refresh(self) -> int:
         """Ask the collection how many items it holds now, and return it."""
-        self._items = int(self._ask("count", exact=True).count)
+        self._items = int(self._ask("count", count_filter=self._mine, exact=True).count)
         return self._items
 
     def _add(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record] | None = None) -> None:
-        records = checked_records(records, ids)
+        list(checked_records(records, ids))
         first = time.time_ns()  # later than every row number and every earlier addition of any client
         try:
-            self._upload(ids, vectors, "added", first, records)
+            self._upload(ids, vectors, first, records)
         finally:
             self.refresh()
 
     def _delete(self, ids: Sequence[str]) -> None:
+        m = models()
         try:
             for start in range(0, len(ids), self._batch):
-                points = [point_id(name) for name in ids[start : start + self._batch]]
-                self._ask("delete", points_selector=models().PointIdsList(points=points), wait=True)
+                found = self._retrieve(ids[start : start + self._batch])
+                shared = [point.id for point in found if self._is_shared(point)]
+                if shared:
+                    payload = m.DeletePayload(points=shared, keys=[self._stamp])
+                    vectors = m.DeleteVectors(points=shared, vector=[self.vector_name])
+                    first = m.DeletePayloadOperation(delete_payload=payload)
+                    changes = [first, m.DeleteVectorsOperation(delete_vectors=vectors)]
+                    self._ask("batch_update_points", update_operations=changes, wait=True)
+                if alone := [point.id for point in found if point.id not in shared]:
+                    self._ask("delete", points_selector=m.PointIdsList(points=alone), wait=True)
         finally:
             self.refresh()
 
@@ -260,7 +310,7 @@ class QdrantIndex(Index):
         for field in where:
             having = m.Filter(must_not=[m.IsEmptyCondition(is_empty=m.PayloadField(key=field))])
             if not self._ask("scroll", scroll_filter=having, limit=1, with_payload=False)[0]:
-                some: Any = self._ask("scroll", limit=1, with_payload=True)[0]
+                some: Any = self._ask("scroll", scroll_filter=self._mine, limit=1, with_payload=True)[0]
                 known = sorted(set(some[0].payload) - {OWN}) if some else []
                 raise UsageError(
                     f"no item of {self._place} has a field {field!r}",
@@ -281,13 +331,12 @@ class QdrantIndex(Index):
         request = {
             "using": self.vector_name,
             "limit": k,
-            "with_payload": [f"{OWN}.id", f"{OWN}.order"],
+            "with_payload": [f"{OWN}.id", f"{self._stamp}.order"],
             "params": self._parameters(options, exact) if self._connection.remote else None,
             "filter": None if where is None else filter_of(where),
         }
         vectors = [vector for vector, _ in self._points(queries)]
-        if self.vector_name is not None:  # a query without terms finds nothing and is not sent
-            vectors = [vector.get(self.vector_name) for vector in vectors]
+        # A query without terms finds nothing and is not sent.
         present = [(row, vector) for row, vector in enumerate(vectors) if vector is not None]
         answers: list[list[tuple[float, int, str]]] = [[] for _ in vectors]
         for start in range(0, len(present), self._batch):
@@ -295,10 +344,7 @@ class QdrantIndex(Index):
             requests = [models().QueryRequest(query=query, **request) for _, query in part]
             found = self._ask("query_batch_points", requests=requests)
             for (row, _), answer in zip(part, found, strict=True):
-                owns = [(point, self._own(point)) for point in answer.points]
-                answers[row] = sorted(
-                    (-float(point.score), int(own["order"]), own["id"]) for point, own in owns
-                )
+                answers[row] = sorted((-float(point.score), *self._own(point)) for point in answer.points)
         if where is not None and not any(answers):
             self._check_fields(where)
         scores = np.full((len(answers), max(map(len, answers))), -np.inf, dtype=np.float32)
@@ -308,15 +354,15 @@ class QdrantIndex(Index):
 
     def _stored(self, vectors: bool = False) -> list[tuple[int, str, dict[str, Any], Any]]:
         found: list[tuple[int, str, dict[str, Any], Any]] = []
-        place: Any = None
+        page: dict[str, Any] = {"scroll_filter": self._mine, "limit": _SCROLL, "offset": None}
+        page |= {"with_payload": True, "with_vectors": [self.vector_name] if vectors else False}
         while True:
-            page = {"limit": _SCROLL, "offset": place, "with_payload": True, "with_vectors": vectors}
-            points, place = self._ask("scroll", **page)
+            points, page["offset"] = self._ask("scroll", **page)
             for point in points:
-                own = self._own(point)
-                record = {name: value for name, value in point.payload.items() if name != OWN}
-                found.append((int(own["order"]), str(own["id"]), record, point.vector))
-            if place is None:
+                record = _record_of(point.payload)
+                vector = (point.vector or {}).get(self.vector_name)
+                found.append((*self._own(point), record, vector))
+            if page["offset"] is None:
                 return sorted(found, key=lambda item: item[0])
 
     @property
@@ -325,28 +371,30 @@ class QdrantIndex(Index):
         return [name for _, name, _, _ in self._stored()]
 
     @property
-    def records(self) -> dict[str, Record]:
-        """The metadata of every item by id, in order of insertion; read from the collection each time."""
-        return {name: record for _, name, record, _ in self._stored()}
+    def records(self) -> Mapping[str, Record]:
+        """The metadata of every item by id, each read from the collection when it is needed."""
+        return _Payloads(self, _record_of)
+
+    def prefetch(self, ids: Sequence[str]) -> None:
+        numbers = [point_id(name) for name in ids]
+        points = self._ask("retrieve", ids=numbers, with_payload=True) if ids else ()
+        self.read_ahead = {str(point.payload[OWN]["id"]): point.payload for point in points}
+
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        numbers = [point_id(name) for name in ids]
+        points = self._ask("retrieve", ids=numbers, with_payload=False, with_vectors=[self.vector_name])
+        found = {str(point.id): (point.vector or {}).get(self.vector_name) for point in points}
+        return self._rows([found[number] for number in numbers])
 
     def _write(self, folder: Path) -> None:
-        if self._connection.remote:
-            return
-        items = self._stored(vectors=True)
-        write_json(folder / "ids.json", [name for _, name, _, _ in items])
-        write_json(folder / "records.json", [record for _, _, record, _ in items])
-        self._write_rows(folder, self._rows([vector for *_, vector in items]))
+        if not self._connection.remote:
+            raise UsageError(f"the {self._place} ends with it", "name a server with the option url")
+        self._publish()
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         index = cls(**header.known())
-        if index._connection.remote:
-            index._check_items()
-        else:
-            ids, records = load_ids(folder / "ids.json"), read_json(folder / "records.json")
-            rows = index._read_rows(folder, header.items)
-            index._prepare("opened", records)
-            index._upload(ids, rows, "opened", 0, records)
+        index._check_items()
         index.refresh()
         return index
 
@@ -357,14 +405,15 @@ class QdrantIndex(Index):
                 "it was deleted, or the index was built on another server: build it again",
             )
         self._check_collection()
-        points, _ = self._ask("scroll", limit=1, with_payload=True)
-        for own in map(self._own, points):
-            for what, expected in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
-                if own.get(what) != expected:
-                    raise MismatchError(
-                        f"{self._place} holds items of {what} {own.get(what)}, the saved index is of {expected}",
-                        "another index took its place: open that one, or build this one again elsewhere",
-                    )
+        view = _views(self._connection).get(self.vector_name, {})
+        own = {"encoder": view.get("encoder"), "vocabulary": view.get("about", {}).get("vocabulary", "")}
+        for what, expected in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
+            if own[what] != expected:
+                raise MismatchError(
+                    f"{self._place} holds items of {what} {own[what]}, the saved index is of {expected}",
+                    "another index took its place: open that one, or build this one again elsewhere",
+                )
+        self._source = str(view["source"])
 
     def rebuild(self, **options: Any) -> Self:
         """As the contract says; on a server into another collection, for it keeps its own in order."""
@@ -380,7 +429,7 @@ class QdrantIndex(Index):
             [name for _, name, _, _ in items], self._rows([item[3] for item in items])
         )
         records = [record for _, _, record, _ in items]
-        return type(self).build(embeddings, records=records, **chosen)
+        return type(self).build(embeddings, records=records, captions=self.captions, **chosen)
 
 
 class SparseQdrantIndex(QdrantIndex):
@@ -390,12 +439,11 @@ class SparseQdrantIndex(QdrantIndex):
     vector_name = "terms"
 
     def _configuration(self) -> dict[str, Any]:
-        vectors = {self.vector_name: models().SparseVectorParams()}
-        return {"vectors_config": {}, "sparse_vectors_config": vectors}
+        return {}
 
     def _check_collection(self) -> None:
         have = self._ask("get_collection").config.params.sparse_vectors or {}
-        if set(have) != {self.vector_name} or have[self.vector_name].modifier not in (None, "none"):
+        if self.vector_name not in have or have[self.vector_name].modifier not in (None, "none"):
             raise MismatchError(
                 f"{self._place} holds sparse vectors {sorted(have)}, plain ones named {self.vector_name!r} "
                 "are needed",
@@ -407,24 +455,100 @@ class SparseQdrantIndex(QdrantIndex):
         for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             terms, weights = rows.indices[start:end], rows.data[start:end]
             bag = sparse_vector(indices=terms.tolist(), values=weights.tolist())
-            yield {self.vector_name: bag} if len(terms) else {}, {"terms": terms, "weights": weights}
+            yield bag if len(terms) else None, {"terms": terms, "weights": weights}
 
     def _rows(self, vectors: Sequence[Any]) -> csr_array:
-        bags = [(vector or {}).get(self.vector_name) for vector in vectors]
-        terms = [bag.indices if bag else [] for bag in bags]
-        weights = np.array([value for bag in bags if bag for value in bag.values], dtype=np.float32)
+        terms = [bag.indices if bag else [] for bag in vectors]
+        weights = np.array([value for bag in vectors if bag for value in bag.values], dtype=np.float32)
         starts = np.cumsum([0, *map(len, terms)])
         columns = np.array([term for bag in terms for term in bag], dtype=np.int64)
-        return canonical_rows(csr_array((weights, columns, starts), shape=(len(bags), self.width)))
+        return canonical_rows(csr_array((weights, columns, starts), shape=(len(vectors), self.width)))
 
     def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
         return models().SearchParams(exact=exact)
 
-    def _write_rows(self, folder: Path, rows: csr_array) -> None:
-        SparseRows(rows).write(folder)
 
-    def _read_rows(self, folder: Path, items: int) -> csr_array:
-        return SparseRows.read(folder, items, self.width).csr()
+_VIEWS = {index.vector_name: index for index in (QdrantIndex, SparseQdrantIndex)}
+
+
+def _of(point: Any, name: str) -> dict[str, Any]:
+    """Return what the index of the vector ``name`` wrote into a point's payload; nothing where it wrote none."""
+    own = (point.payload or {}).get(OWN)
+    found = own.get(name) if isinstance(own, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _views(connection: Connection) -> dict[str, dict[str, Any]]:
+    """Return what the indexes of a collection are of, by the name of their vector."""
+    numbers = {str(uuid.uuid5(_RESERVED, name)): name for name in _VIEWS}
+    points = connection.ask("retrieve", ids=list(numbers), with_payload=True)
+    return {numbers[str(point.id)]: _of(point, "index") for point in points}
+
+
+class _Payloads(Mapping[str, Any]):
+    """A part of the points' payload by item, each read when it is needed."""
+
+    def __init__(self, index: QdrantIndex, part: Callable[[dict[str, Any]], Any]) -> None:
+        self._index, self._part = index, part
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._index.read_ahead:
+            self._index.prefetch([name])
+        return self._part(self._index.read_ahead[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index.ids)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+
+def _captions_of(payload: dict[str, Any]) -> list[str]:
+    return list(payload[OWN].get("captions", ()))
+
+
+def _record_of(payload: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in payload.items() if name != OWN}
+
+
+def open_address(address: str) -> Index:
+    """Open an index by where it is, ``qdrant:http://HOST:6333/COLLECTION``, with nothing but the address.
+
+    Of a collection with dense vectors and terms these are the dense ones; ``…/COLLECTION/terms`` names the others.
+    The environment variable ``QDRANT_API_KEY`` holds the key, where the server wants one.
+
+    Raises:
+        UsageError: the address is none.
+        StorageError: no server answers, or it holds no index there.
+    """
+    found = re.fullmatch(r"qdrant:(https?):/+(.+?)/([^/]+?)(?:/(dense|terms))?/?", address)
+    if found is None:
+        raise UsageError(f"{address} is no address of an index", "qdrant:http://HOST:6333/COLLECTION")
+    scheme, host, collection, wanted = found.groups()
+    place = {"url": f"{scheme}://{host}", "collection": collection}
+    views = _views(connection := Connection(QdrantIndex.engine().resolve(place)))
+    name = wanted or next((name for name in _VIEWS if name in views), "dense")
+    if name not in views:
+        raise StorageError(
+            f"{connection.place} holds no index of {name}",
+            f"it holds {' and '.join(views) or 'none that diptych wrote'}; build it: diptych index … --engine qdrant",
+        )
+    view, kind = views[name], _VIEWS[name]
+    try:
+        options = kind.engine().resolve({**view["options"], **place})
+        index = kind(encoder=view["encoder"], width=view["width"], options=options, about=view["about"])
+        index.terms, index._source = tuple(view["terms"]), view["source"]
+        sound = term_fingerprint(index.terms) == index._vocabulary or not index.terms
+    except (DiptychError, AttributeError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"what {connection.place} says of its index cannot be read: {error}", _ELSE
+        ) from None
+    if not sound or (len(index.terms) or index.width) != index.width:
+        raise StorageError(f"{connection.place} holds other terms than its index was built of", _ELSE)
+    index._check_collection()
+    index.refresh()
+    index.captions = _Payloads(index, _captions_of) if view.get("captions") else None
+    return index
 
 
 declare("qdrant", QdrantIndex)
