@@ -132,14 +132,11 @@ def delete(index: IndexFolder, options: DeleteOptions) -> None:
     if bool(options.ids) + bool(options.where) + options.missing != 1:
         raise UsageError("one choice of items is needed", "give ids, --where FIELD=VALUE or --missing")
     stored = StoredIndex(index)
-    found: Any = stored.index
     names = list(options.ids)
     if options.where:
-        if not found.engine().filters:
-            raise UsageError(f"the {found.engine_name} engine keeps no metadata", "give ids")
-        names = found.matching(parse_values(options.where, "--where"))
+        names = stored.index.matching(parse_values(options.where, "--where"))
     elif options.missing:
-        names = missing_files(found)
+        names = missing_files(stored.index)
     stored.delete(names)
     show(f"{len(names):,} items deleted from {index}; {len(stored.index):,} are left")
     next_step(["diptych", "index", "compact", index])
