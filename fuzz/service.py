@@ -79,7 +79,7 @@ def images(client: httpx.Client, pid: int, count: int, seed: int) -> list[str]:
             answer = client.post("/v1/search", json=body)
         else:
             answer = client.post(
-                "/v1/search", files={"image": ("x", bytes(content))}, data={"request": '{"k": 1}'}
+                "/v1/search/image", files={"image": ("x", bytes(content))}, data={"request": '{"k": 1}'}
             )
         statuses[answer.status_code] += 1
         if answer.status_code not in (200, 422, 413):

@@ -25,7 +25,7 @@ from diptych import api
 from diptych.core.context import stop_when
 from diptych.core.errors import Interrupted, UsageError
 from diptych.index import open_index
-from diptych.service.searcher import Searcher
+from diptych.report.searcher import Searcher
 
 SHORT = {"stages.0.epochs": 1, "batches.size": 16}
 

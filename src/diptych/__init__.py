@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from diptych.metrics.measuring import MEASURES as MEASURES
     from diptych.objectives import OBJECTIVES as OBJECTIVES
     from diptych.objectives import Objective as Objective
-    from diptych.service.searcher import Searcher as Searcher
+    from diptych.report.searcher import Searcher as Searcher
     from diptych.sparse.sparsified import SparseEncoder as SparseEncoder
     from diptych.studies import STUDIES as STUDIES
     from diptych.training.recipe import Recipe as Recipe

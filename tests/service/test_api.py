@@ -87,7 +87,7 @@ def test_an_image_is_taken_as_base64_data_url_and_form(client: TestClient, searc
     assert ids_of(plain) == [hit.name for hit in searcher.search(picture, k=4)]
     assert search(client, image=f"data:image/png;base64,{text}", k=4) == plain
     files = {"image": ("x.png", base64.b64decode(text), "image/png")}
-    form = client.post("/v1/search", files=files, data={"request": json.dumps({"k": 4})})
+    form = client.post("/v1/search/image", files=files, data={"request": json.dumps({"k": 4})})
     assert form.json()["hits"] == plain
 
 
@@ -200,12 +200,28 @@ def test_bad_requests_are_refused_with_what_to_do(client: TestClient, name: str)
 
 
 def test_bodies_that_are_none(client: TestClient) -> None:
-    refusal(client.post("/v1/search", content=b"{", headers={"content-type": "application/json"}), 422)
-    refusal(client.post("/v1/search", content=b"x", headers={"content-type": "text/plain"}), 415)
+    json_type = {"content-type": "application/json"}
+    refusal(client.post("/v1/search", content=b"{", headers=json_type), 422)
+    refusal(client.post("/v1/search", content=b'{"text": "\xff"}', headers=json_type), 400)
+    refusal(client.post("/v1/search", content=b"x", headers={"content-type": "text/plain"}), 422)
     broken = {"content-type": "multipart/form-data; boundary=x"}
-    refusal(client.post("/v1/search", content=b"--x\r\nnonsense", headers=broken), 422)
+    refusal(client.post("/v1/search/image", content=b"--x\r\nnonsense", headers=broken), 422)
+    for bad in ("[]", "{", "null", '{"parts": 3}', '{"k": "many"}'):
+        files = {"image": ("x", b"x")}
+        refusal(client.post("/v1/search/image", files=files, data={"request": bad}), 422)
     refusal(client.get("/v1/none"), 404)
     refusal(client.put("/v1/search"), 405)
+
+
+def test_an_error_that_nobody_foresaw_is_a_problem_too(
+    serve, monkeypatch: pytest.MonkeyPatch, caplog
+) -> None:
+    client = serve()
+    client._transport.raise_server_exceptions = False
+    monkeypatch.setattr("diptych.service.serving.fused", lambda answers: 1 / 0)
+    found = client.post("/v1/search", json={"text": "a", "index": ["dense", "dense"]})
+    refusal(found, 500)
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_images_are_scaled_tagged_and_of_known_items_only(client: TestClient, searcher) -> None:

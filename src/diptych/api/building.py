@@ -24,7 +24,7 @@ from diptych.data.collection import SPLITS, Collection
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from diptych.service.searcher import Searcher
+    from diptych.report.searcher import Searcher
     from diptych.sparse.training import TrainedHead
     from diptych.training.recipe import Recipe
     from diptych.training.run import Run
@@ -138,7 +138,7 @@ def build_index(
     5
     """
     from diptych.index.contract import index_encoded
-    from diptych.service.searcher import Searcher
+    from diptych.report.searcher import Searcher
 
     if of not in ("images", "texts"):
         raise UsageError(f"of is {of!r}", "one of 'images', 'texts'")
@@ -159,7 +159,7 @@ def open_index(folder: Path | str, encoder: AnyEncoder | None = None) -> Searche
     True
     """
     from diptych.index import open_index as open_folder
-    from diptych.service.searcher import Searcher, searcher_of
+    from diptych.report.searcher import Searcher, searcher_of
 
     index = open_folder(folder)
     if encoder is None and "origin" in index.about:

@@ -17,9 +17,8 @@ from diptych.core.reading import read_text
 
 if TYPE_CHECKING:
     from diptych.index import Index
-    from diptych.index.found import Found
-    from diptych.service.products import ProductSearcher
-    from diptych.service.searcher import Searcher
+    from diptych.report.products import ProductSearcher
+    from diptych.report.searcher import Found, Searcher
 
 
 class SearchOptions(Options):
@@ -98,18 +97,18 @@ def search(
         diptych search runs/shop/index-exact Dresses --category --sheet dresses.png
     """
     from diptych.index import open_index
-    from diptych.index.found import OF_PRODUCTS
+    from diptych.index.engine import OF_PRODUCTS
 
     listed, opened = options.listed(), open_index(index)
     searcher: Searcher | ProductSearcher
     if options.category or OF_PRODUCTS in opened.about:
-        from diptych.service.products import ProductSearcher
+        from diptych.report.products import ProductSearcher
 
         if options.model is not None:
             raise UsageError("--model is of searches for images", "leave it out")
         searcher = ProductSearcher.open(opened, index)
     else:
-        from diptych.service.searcher import searcher_of
+        from diptych.report.searcher import searcher_of
 
         searcher = searcher_of(opened, index, options.model, listed)
     found: list[Found] = []

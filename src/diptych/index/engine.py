@@ -33,6 +33,23 @@ Vectors = Any
 Known = dict[str, Any]
 
 
+# Where an index of products says which run they were embedded by, and how they were read.
+OF_PRODUCTS = "category_run"
+
+_IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+
+
+def query_type(query: Any) -> str:
+    """Return ``image``, ``vectors`` or ``text``: files are known by their ending."""
+    if not isinstance(query, str | Path):
+        is_pixels = getattr(query, "dtype", None) == np.uint8 or hasattr(query, "convert")
+        return "image" if is_pixels else "vectors"
+    ending = Path(query).suffix.lower()
+    if ending == ".npy":
+        return "vectors"
+    return "image" if ending in _IMAGES or isinstance(query, Path) else "text"
+
+
 class IndexOptions(SplitOption, OutOption):
     """Options of indexing."""
 

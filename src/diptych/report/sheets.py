@@ -20,9 +20,10 @@ from diptych.core.files import atomic_path
 from diptych.data import Batch, Collection
 from diptych.data.images import pasted, read_image, split_overlay
 from diptych.encoders.preprocessing import Preprocessing
-from diptych.index.found import Found, query_type
+from diptych.index.engine import query_type
 from diptych.report.document import MARKS, Card, Gallery, Page, Section, state_of
 from diptych.report.pictures import fit, read_picture
+from diptych.report.searcher import Found
 from diptych.report.style import LIGHT, wrap
 
 FRAME, MARGIN, GAP = 6, 28, 20

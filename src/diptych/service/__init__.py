@@ -1,1 +1,1 @@
-"""Search for users: sentences and images in, described hits out; over HTTP and as a page."""
+"""Search over HTTP, and a page: what diptych serve runs."""

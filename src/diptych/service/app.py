@@ -9,14 +9,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Form, Query, Request, UploadFile
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from scipy.sparse import issparse
 from starlette.exceptions import HTTPException
 
@@ -28,42 +28,12 @@ from diptych.service import schemas
 from diptych.service.guard import Counters, Guard
 from diptych.service.images import WIDTHS, Thumbnails, decoded, image_bytes
 from diptych.service.options import ServeOptions
-from diptych.service.problems import ProblemError, invalid, on_error, on_http, problem
+from diptych.service.problems import PROBLEMS, ProblemError, invalid, on_broken, on_error, on_http, on_invalid
 from diptych.service.queries import Part, stacked
 from diptych.service.serving import FACTS, ServedIndex, Serving, answer_key
 from diptych.service.shops import Shops
 
 _IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the first by default.")
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": schemas.Problem, "content": {"application/problem+json": {}}, "description": meaning}
-    for status, meaning in {
-        400: "A body that cannot be read.",
-        401: "A token is needed.",
-        403: "Not from there, or not on a service that is read-only.",
-        404: "No such index, item or term.",
-        413: "Too large, or too many items.",
-        415: "A body of another type.",
-        422: "What is asked for is impossible; the fix says what to do.",
-        429: "Too much is waiting; Retry-After says when to come again.",
-        501: "The service was installed without what this needs.",
-        503: "Not ready, or not answered in time.",
-    }.items()
-}
-
-
-def _body(model: type[BaseModel], form: bool = False) -> dict[str, Any]:
-    """Return the part of the OpenAPI document for a body that a route reads itself."""
-    reference = {"$ref": f"#/components/schemas/{model.__name__}"}
-    content: dict[str, Any] = {"application/json": {"schema": reference}}
-    if form:
-        fields: dict[str, Any] = {
-            "image": {"type": "array", "items": {"type": "string", "format": "binary"}},
-            "request": {"type": "string", "description": f"A {model.__name__} as JSON, without its images."},
-        }
-        content["multipart/form-data"] = {
-            "schema": {"type": "object", "properties": fields, "required": ["image"]}
-        }
-    return {"requestBody": {"required": True, "content": content}}
 
 
 class Service:
@@ -78,53 +48,30 @@ class Service:
     def add_routes(self, app: FastAPI) -> None:
         """Declare the routes."""
 
-        def route(method: str, path: str, answer: type[BaseModel] | None, **more: Any) -> Any:
-            return app.api_route(path, methods=[method], response_model=answer, responses=_PROBLEMS, **more)
-
-        s = schemas
-        route("GET", "/v1/health", s.Health, tags=["service"])(self.health)
-        route("GET", "/v1/indexes", s.IndexesResponse, tags=["service"])(self.list_indexes)
-        route(
-            "POST",
-            "/v1/search",
-            s.SearchResponse,
-            tags=["search"],
-            openapi_extra=_body(s.SearchRequest, True),
-        )(self.search)
-        route(
-            "POST",
-            "/v1/explain",
-            s.ExplainResponse,
-            tags=["search"],
-            openapi_extra=_body(s.ExplainRequest, True),
-        )(self.explain)
-        route(
-            "POST",
-            "/v1/embeddings",
-            s.EmbeddingsResponse,
-            tags=["search"],
-            openapi_extra=_body(s.EmbeddingsRequest),
-        )(self.embeddings)
-        route("POST", "/v1/items", s.ItemsResponse, tags=["items"], openapi_extra=_body(s.ItemsRequest))(
-            self.add_items
-        )
-        route("DELETE", "/v1/items/{item:path}", s.ItemsResponse, tags=["items"])(self.delete_item)
         jpeg: dict[str, Any] = {"content": {"image/jpeg": {"schema": {"type": "string", "format": "binary"}}}}
-        app.get(
-            "/v1/items/{item:path}/image",
-            responses=_PROBLEMS
-            | {200: jpeg | {"description": "A JPEG."}, 304: {"description": "As the ETag says."}},
-            response_class=Response,
-            tags=["items"],
-        )(self.image)
-        app.get("/metrics", response_class=Response, tags=["service"], responses=_PROBLEMS)(self.metrics)
+        image = {200: jpeg | {"description": "A JPEG."}, 304: {"description": "As the ETag says."}}
+        for method, path, act, answer, more in (
+            ("GET", "/v1/health", self.health, schemas.Health, {}),
+            ("GET", "/v1/indexes", self.list_indexes, schemas.IndexesResponse, {}),
+            ("POST", "/v1/search", self.search, schemas.SearchResponse, {}),
+            ("POST", "/v1/search/image", self.search_image, schemas.SearchResponse, {}),
+            ("POST", "/v1/explain", self.explain, schemas.ExplainResponse, {}),
+            ("POST", "/v1/embeddings", self.embeddings, schemas.EmbeddingsResponse, {}),
+            ("POST", "/v1/items", self.add_items, schemas.ItemsResponse, {}),
+            ("DELETE", "/v1/items/{item:path}", self.delete_item, schemas.ItemsResponse, {}),
+            ("GET", "/v1/items/{item:path}/image", self.image, None, image),
+            ("GET", "/metrics", self.metrics, None, {}),
+        ):
+            kind = Response if answer is None else JSONResponse
+            known: dict[str, Any] = {"response_model": answer, "responses": PROBLEMS | more}
+            app.api_route(path, methods=[method], response_class=kind, **known)(act)
 
     async def health(self) -> Response:
         """Say whether the process lives, and whether it is ready: 503 until it is."""
         ready = self.serving.ready
         known = {"live": True, "ready": ready, "version": __version__}
         known["uptime_seconds"] = round(time.monotonic() - self._begun, 3)
-        return _json(known, 200 if ready else 503)
+        return JSONResponse(known, 200 if ready else 503)
 
     async def list_indexes(self) -> Response:
         """List the indexes that are served, and what can be asked of each."""
@@ -137,32 +84,36 @@ class Service:
             known |= {"encoder": index.encoder, "fingerprint": served.fingerprint, "fields": served.fields}
             known |= {"writable": self.options.writable, "description": index.describe()}
             listed.append(known)
-        return _json({"indexes": listed, "scorer": self.options.scorer is not None})
+        return JSONResponse({"indexes": listed, "scorer": self.options.scorer is not None})
 
-    async def search(self, request: Request) -> Response:
-        """Search by text, image, vector, item or a mixture of them.
-
-        As JSON, or as multipart/form-data with images as files and the rest as JSON in the field ``request``.
-        """
-        content = await request.body()
-        given = await _parsed(request, content, schemas.SearchRequest)
-        names = given.index if isinstance(given.index, list) else [given.index]
+    async def search(self, request: schemas.SearchRequest) -> Response:
+        """Search by text, image, vector, item or a mixture of them."""
+        names = request.index if isinstance(request.index, list) else [request.index]
         served = [self.serving.get(name) for name in names]
-        key = answer_key(served, request.headers.get("content-type", "").encode() + content)
-        if self.options.cache and (kept := self.serving.kept(key)) is not None:
-            return Response(kept, media_type="application/json")
-        hits, more = await self.found(served, given)
-        answer = {
-            "indexes": [one.name for one in served],
-            "hits": await served[0].described(hits),
-            "more": more,
-            "note": "",
-        }
-        answer["note"] = "; ".join(sorted({one.searcher.note for one in served} - {""}))
-        encoded = json.dumps(answer).encode()
-        if self.options.cache:
+        key = answer_key(served, request.model_dump_json().encode())
+        if (encoded := self.serving.kept(key)) is None:
+            hits, more = await self.found(served, request)
+            note = "; ".join(sorted({one.searcher.note for one in served} - {""}))
+            answer = {"indexes": [one.name for one in served], "hits": await served[0].described(hits)}
+            encoded = json.dumps({**answer, "more": more, "note": note}).encode()
             self.serving.keep(key, encoded)
         return Response(encoded, media_type="application/json")
+
+    async def search_image(self, image: list[UploadFile], request: Annotated[str, Form()] = "{}") -> Response:
+        """Search by images sent as files; ``request`` is a SearchRequest as JSON, without them."""
+        parts = [
+            {"image": base64.b64encode(await one.read()).decode()} for one in image[: schemas.MOST_PARTS + 1]
+        ]
+        try:
+            known = json.loads(request)
+            known["parts"] = [*known.get("parts", []), *parts]
+            return await self.search(schemas.SearchRequest.model_validate(known))
+        except ValidationError as error:
+            raise invalid(error.errors(include_url=False)) from None
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise UsageError(
+                f"request is no JSON of a search: {error}", "a SearchRequest without images"
+            ) from None
 
     async def found(
         self, served: Sequence[ServedIndex], given: schemas.SearchRequest
@@ -178,18 +129,16 @@ class Service:
         """Return the parts of a query, images decoded."""
         found = []
         for part in given.all_parts():
-            kind = next(name for name in schemas.KINDS if getattr(part, name) is not None)
+            [kind] = part.kinds()
             value = getattr(part, kind)
             if kind == "image":
                 value = await decoded(value, self._max_pixels)
             found.append(Part(kind, value, part.weight))  # type: ignore[arg-type]
         return found
 
-    async def explain(self, request: Request) -> Response:
+    async def explain(self, request: schemas.ExplainRequest) -> Response:
         """Say which terms of a query and an item make up the score of their match, in a sparse index."""
-        given = await _parsed(request, await request.body(), schemas.ExplainRequest)
-        served = self.serving.get(given.index)
-        return _json(await self.explained(served, given))
+        return JSONResponse(await self.explained(self.serving.get(request.index), request))
 
     async def explained(self, served: ServedIndex, given: schemas.ExplainRequest) -> dict[str, Any]:
         """Return the terms of a match."""
@@ -213,9 +162,8 @@ class Service:
         terms = [one._asdict() for one in match.terms]
         return {"score": match.score, "terms": terms, "more": match.more, "rest": match.rest}
 
-    async def embeddings(self, request: Request) -> Response:
+    async def embeddings(self, given: schemas.EmbeddingsRequest) -> Response:
         """Encode texts, and images given as data: URLs; the shape is that of OpenAI's API."""
-        given = await _parsed(request, await request.body(), schemas.EmbeddingsRequest)
         served = self.serving.get(given.model if given.model in self.serving.indexes else None)
         inputs = [given.input] if isinstance(given.input, str) else given.input
         self._check_count(len(inputs))
@@ -241,11 +189,10 @@ class Service:
             data.append({"object": "embedding", "index": place, "embedding": shown})
         size = sum(map(len, texts))
         usage = {"prompt_tokens": size, "total_tokens": size}
-        return _json({"object": "list", "model": served.name, "data": data, "usage": usage})
+        return JSONResponse({"object": "list", "model": served.name, "data": data, "usage": usage})
 
-    async def add_items(self, request: Request) -> Response:
+    async def add_items(self, given: schemas.ItemsRequest) -> Response:
         """Add images to an index; they are on disk, and found, when the answer comes (``--writable``)."""
-        given = await _parsed(request, await request.body(), schemas.ItemsRequest)
         served = self._writable(given.index)
         self._check_count(len(given.items))
         if served.searcher.kind != "image":
@@ -286,7 +233,7 @@ class Service:
     def _changed(self, served: ServedIndex, ids: Sequence[str]) -> Response:
         count = len(served.searcher.index)
         self.counters.items.labels(served.name).set(count)
-        return _json({"index": served.name, "ids": list(ids), "items": count})
+        return JSONResponse({"index": served.name, "ids": list(ids), "items": count})
 
     def _writable(self, name: str | None) -> ServedIndex:
         served = self.serving.get(name)
@@ -330,48 +277,9 @@ class Service:
         )
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(json.dumps(content), status, media_type="application/json")
-
-
 def _write(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, content)
-
-
-async def _parsed(request: Request, content: bytes, model: type[Any]) -> Any:
-    """Return the body as a model: JSON, or a form with images and the rest as JSON in its field ``request``."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    try:
-        if kind == "multipart/form-data":
-            return model.model_validate(await _form(request))
-        if kind not in ("application/json", ""):
-            raise ProblemError(415, f"a body of type {kind}", "send application/json")
-        return model.model_validate_json(content)
-    except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from None
-
-
-async def _form(request: Request) -> dict[str, Any]:
-    """Return a form as the JSON body that it stands for."""
-    try:
-        async with request.form(max_files=schemas.MOST_PARTS, max_fields=schemas.MOST_PARTS) as form:
-            given, images = form.get("request", "{}"), form.getlist("image")
-            text = given if isinstance(given, str) else (await given.read()).decode()
-            known = json.loads(text)
-            if not isinstance(known, dict) or not isinstance(known.setdefault("parts", []), list):
-                raise ValueError("an object is expected, with parts as a list")
-            for value in images:
-                content = value.encode() if isinstance(value, str) else await value.read()
-                known["parts"].append({"image": base64.b64encode(content).decode()})
-            return known
-    except HTTPException as error:
-        raise ProblemError(
-            422, f"the form cannot be read: {error.detail}", "send it as a browser does"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        fix = "a SearchRequest without its images"
-        raise ProblemError(422, f"the field request is no JSON of a query: {error}", fix) from None
 
 
 def create_app(targets: Sequence[str], options: ServeOptions | None = None) -> Guard:
@@ -412,29 +320,9 @@ def create_app(targets: Sequence[str], options: ServeOptions | None = None) -> G
     )
     app.add_exception_handler(DiptychError, on_error)
     app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(Exception, on_broken)
+    app.add_exception_handler(RequestValidationError, on_invalid)
     service.add_routes(app)
-    Shops(serving, options.scorer).add_routes(app, _PROBLEMS)
+    Shops(serving, options.scorer).add_routes(app)
     Page(service).add_routes(app)
-    made = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        document = made()
-        bodies = (
-            schemas.SearchRequest,
-            schemas.ExplainRequest,
-            schemas.EmbeddingsRequest,
-            schemas.ItemsRequest,
-        )
-        for model in bodies:
-            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
     return Guard(app, serving, counters)
-
-
-async def _on_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return problem(invalid(list(error.errors())), request.scope.get("request_id", ""))

@@ -62,6 +62,43 @@ class Counters:
         self.waits.observe(waited)
 
 
+class _Exchange:
+    """One request and its answer on their way."""
+
+    def __init__(self, scope: Any, receive: Any, send: Any, most: int) -> None:
+        self._scope, self._receive, self._send, self._most = scope, receive, send, most
+        self.status, self.received, self.sent = 0, 0, 0
+        self.too_large: DiptychError | None = None
+
+    async def receive(self) -> Any:
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        if self.received > self._most:
+            self.too_large = too_large(self.received, self._most)
+            raise self.too_large
+        return message
+
+    async def send(self, message: Any) -> None:
+        if self.too_large is not None:
+            return  # what the framework makes of it; the guard answers
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            have = {name for name, _ in message["headers"]}
+            extra = {"x-request-id": self._scope["request_id"], **_SECURITY}
+            new = [
+                (name.encode(), value.encode()) for name, value in extra.items() if name.encode() not in have
+            ]
+            message["headers"] = [*message["headers"], *new]
+        self.sent += len(message.get("body", b""))
+        await self._send(message)
+
+    async def refuse(self, error: DiptychError) -> None:
+        """Answer with a problem, unless an answer has begun: then it ends here."""
+        self.too_large = None
+        if not self.status:
+            await problem(error, self._scope["request_id"])(self._scope, self._receive, self.send)
+
+
 class Guard:
     """An ASGI application around another one."""
 
@@ -77,78 +114,38 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         scope["request_id"] = given if _ID.fullmatch(given) else uuid.uuid4().hex
-        begun, status, sent, size = time.perf_counter(), 500, 0, 0
-
-        async def counted_receive() -> Any:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > self._most:
-                raise self._too_large(size)
-            return message
-
-        async def marked_send(message: Any) -> None:
-            nonlocal status, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                have = {name for name, _ in message["headers"]}
-                extra = {"x-request-id": scope["request_id"], **_SECURITY}
-                message["headers"] = [
-                    *message["headers"],
-                    *((k.encode(), v.encode()) for k, v in extra.items() if k.encode() not in have),
-                ]
-            sent += len(message.get("body", b""))
-            await send(message)
-
+        begun, exchange = time.perf_counter(), _Exchange(scope, receive, send, self._most)
+        error: DiptychError | None = None
         try:
             self._admit(scope, headers)
             async with asyncio.timeout(self.options.timeout):
-                await self.app(scope, counted_receive, marked_send)
+                await self.app(scope, exchange.receive, exchange.send)
+            error = exchange.too_large
         except TimeoutError:
-            late = ProblemError(
-                503,
-                f"no answer within {self.options.timeout:g} s",
-                "send it again later",
-                {"Retry-After": "1"},
-            )
-            await self._refuse(late, scope, receive, marked_send, status)
-        except DiptychError as error:
-            await self._refuse(error, scope, receive, marked_send, status)
+            late = f"no answer within {self.options.timeout:g} s"
+            error = ProblemError(503, late, "send it again later", {"Retry-After": "1"})
+        except DiptychError as refused:
+            error = refused
         except Exception:
             logger.exception("request %s failed", scope["request_id"])
-            broken = ProblemError(500, "an error that was not foreseen", "the log has the request's id")
-            await self._refuse(broken, scope, receive, marked_send, status)
-        finally:
-            took = time.perf_counter() - begun
-            route = getattr(scope.get("route"), "path", "none")
-            self.counters.requests.labels(route, str(status)).inc()
-            self.counters.seconds.labels(route).observe(took)
-            if self.options.log:
-                line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "request": scope["request_id"]}
-                line |= {
-                    "method": scope["method"],
-                    "route": route,
-                    "status": status,
-                    "ms": round(1000 * took, 2),
-                }
-                logger.info(json.dumps(line | {"received": size, "sent": sent}))
+        if error is not None:
+            await exchange.refuse(error)
+        self._count(scope, exchange, time.perf_counter() - begun)
 
-    async def _refuse(self, error: DiptychError, scope: Any, receive: Any, send: Any, status: int) -> None:
-        try:
-            await problem(error, scope["request_id"])(scope, receive, send)
-        except RuntimeError:  # the answer had begun: it ends here
-            logger.warning("request %s was cut off: %s", scope["request_id"], error.message)
-
-    def _too_large(self, size: int) -> ProblemError:
-        limit = f"{self.options.max_body:g} MB"
-        return ProblemError(
-            413, f"the body has {size / 1e6:,.1f} MB or more, {limit} are allowed", "send less at a time"
-        )
+    def _count(self, scope: Any, exchange: _Exchange, took: float) -> None:
+        route = getattr(scope.get("route"), "path", "none")
+        self.counters.requests.labels(route, str(exchange.status)).inc()
+        self.counters.seconds.labels(route).observe(took)
+        if self.options.log:
+            line = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "request": scope["request_id"]}
+            line |= {"method": scope["method"], "route": route, "status": exchange.status}
+            line |= {"ms": round(1000 * took, 2), "received": exchange.received, "sent": exchange.sent}
+            logger.info(json.dumps(line))
 
     def _admit(self, scope: Any, headers: dict[str, str]) -> None:
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._most:
-            raise self._too_large(int(length))
+            raise too_large(int(length), self._most)
         host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
         # A page elsewhere whose name was made to lead here (DNS rebinding) sends its own name.
         if self.options.is_local and host not in (*_LOCAL_HOSTS, self.options.host):
@@ -171,6 +168,11 @@ class Guard:
         if not hmac.compare_digest(sent.strip().encode(), token.encode()):
             needed = {"WWW-Authenticate": "Bearer"}
             raise ProblemError(401, "a token is needed", "Authorization: Bearer TOKEN", needed)
+
+
+def too_large(size: int, most: int) -> ProblemError:
+    message = f"the body has {size / 1e6:,.1f} MB or more, {most / 1e6:g} MB are allowed"
+    return ProblemError(413, message, "send less at a time")
 
 
 def _cookie(header: str) -> str:

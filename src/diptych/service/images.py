@@ -14,8 +14,8 @@ from diptych.core.errors import ImageError
 from diptych.core.files import cache_root, write_bytes
 from diptych.core.fingerprint import fingerprint
 from diptych.data.images import decode_image
+from diptych.report.searcher import Searcher
 from diptych.service.problems import ProblemError
-from diptych.service.searcher import Searcher
 
 WIDTHS = (160, 320, 640, 1280)
 """Pixels of the longer side that thumbnails have: a request gets the next larger one."""

@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from diptych.core.errors import (
-    DataError,
-    DiptychError,
-    MismatchError,
-    MissingExtraError,
-    NumericalError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import DiptychError, MissingExtraError, StorageError, UnknownNameError
 from diptych.service.lanes import BusyError
+from diptych.service.schemas import Problem
 
-_TITLES = {
-    400: "Bad request",
-    401: "Not authorized",
-    403: "Forbidden",
-    404: "Not found",
-    405: "Method not allowed",
-    409: "Conflict",
-    413: "Too large",
-    415: "Unsupported media type",
-    422: "Invalid request",
-    429: "Too many requests",
-    500: "Internal error",
-    501: "Not available",
-    503: "Not ready",
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "content": {"application/problem+json": {}}, "description": meaning}
+    for status, meaning in {
+        400: "A body that cannot be read.",
+        401: "A token is needed.",
+        403: "Not from there, or not on a service that is read-only.",
+        404: "No such index, item or term.",
+        413: "Too large, or too many items.",
+        422: "What is requested is impossible; the fix says what to do.",
+        429: "Too much is waiting; Retry-After says when to come again.",
+        501: "The service was installed without what this needs.",
+        503: "Not ready, or not answered in time.",
+    }.items()
 }
-_STATUS: tuple[tuple[type[DiptychError], int], ...] = (
-    (BusyError, 429),
-    (MissingExtraError, 501),
-    (UnknownNameError, 404),
-    (UsageError, 422),
-    (DataError, 422),
-    (NumericalError, 422),
-    (MismatchError, 422),
-    (StorageError, 503),
-)
+"""The answers of every route that are no success."""
+
+_STATUS = {BusyError: 429, MissingExtraError: 501, UnknownNameError: 404, StorageError: 503}
 
 
 class ProblemError(DiptychError):
@@ -61,7 +48,7 @@ class ProblemError(DiptychError):
 def status_of(error: DiptychError) -> int:
     if isinstance(error, ProblemError):
         return error.status
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 422)
 
 
 def problem(error: DiptychError, request_id: str = "") -> Response:
@@ -69,7 +56,7 @@ def problem(error: DiptychError, request_id: str = "") -> Response:
     status, headers = status_of(error), dict(getattr(error, "headers", {}))
     if isinstance(error, BusyError):
         headers["Retry-After"] = str(error.seconds)
-    title = _TITLES.get(status, "Error")
+    title = HTTPStatus(status).phrase
     content = {
         "type": f"urn:diptych:problem:{title.lower().replace(' ', '-')}",
         "title": title,
@@ -86,23 +73,28 @@ async def on_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http(request: Request, error: Exception) -> Response:
-    """Answer what the router raised: no such path, no such method."""
+    """Answer what the router raised: no such path, no such method, a body that cannot be read."""
     assert isinstance(error, HTTPException)
-    known = ProblemError(
-        error.status_code,
-        str(error.detail),
-        "GET /openapi.json lists what there is",
-        dict(error.headers or {}),
+    fix, headers = "GET /openapi.json lists what there is", dict(error.headers or {})
+    return await on_error(request, ProblemError(error.status_code, str(error.detail), fix, headers))
+
+
+async def on_broken(request: Request, error: Exception) -> Response:
+    """Answer what nobody foresaw; the guard logs it."""
+    return await on_error(
+        request, ProblemError(500, "an error that was not foreseen", "the log has the request's id")
     )
-    return problem(known, request.scope.get("request_id", ""))
 
 
-def invalid(errors: list[Any]) -> ProblemError:
+async def on_invalid(request: Request, error: Exception) -> Response:
+    """Answer a body or parameter that is not as the document says."""
+    assert isinstance(error, RequestValidationError)
+    return await on_error(request, invalid(error.errors()))
+
+
+def invalid(errors: Sequence[Any]) -> ProblemError:
     """Return the first fault of a body, with the number of further ones."""
-    first = errors[0]
-    where = ".".join(str(part)[:60] for part in first["loc"])
+    where = ".".join(str(part)[:60] for part in errors[0]["loc"] if part != "body")
     more = f"; {len(errors) - 1} more" if len(errors) > 1 else ""
-    message = first["msg"].removeprefix("Value error, ")
-    return ProblemError(
-        422, f"{where}: {message}{more}" if where else f"{message}{more}", "GET /openapi.json"
-    )
+    message = errors[0]["msg"].removeprefix("Value error, ") + more
+    return ProblemError(422, f"{where}: {message}" if where else message, "GET /openapi.json")

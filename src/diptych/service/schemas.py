@@ -34,34 +34,41 @@ class Model(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
-class QueryPart(Model):
-    """A part of a query: one of text, image, vector and item."""
+KINDS = ("text", "image", "vector", "item")
 
-    text: Text | None = None
+
+class _Query(Model):
+    text: Text | None = Field(None, examples=["a green cross"])
     image: Base64 | None = None
     vector: Vector | None = None
     item: Name | None = Field(None, description="The id of an item: more like this.")
-    weight: Finite = Field(1.0, ge=-100, le=100, description="Of several parts; below 0: away from it.")
+
+    def kinds(self) -> list[str]:
+        """Return which of them are given."""
+        return [name for name in KINDS if getattr(self, name) is not None]
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(getattr(self, name) is not None for name in KINDS) != 1:
-            raise ValueError(f"give exactly one of {', '.join(KINDS)}")
+    def _not_blank(self) -> Self:
         if self.text is not None and not self.text.strip():
             raise ValueError("the text is empty")
         return self
 
 
-KINDS = ("text", "image", "vector", "item")
+class QueryPart(_Query):
+    """A part of a query: one of text, image, vector and item."""
+
+    weight: Finite = Field(1.0, ge=-100, le=100, description="Of several parts; below 0: away from it.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len(self.kinds()) != 1:
+            raise ValueError(f"give exactly one of {', '.join(KINDS)}")
+        return self
 
 
-class QueryRequest(Model):
+class QueryRequest(_Query):
     """What is searched for: one of text, image, vector and item, or several as parts."""
 
-    text: Text | None = Field(None, examples=["a green cross"])
-    image: Base64 | None = None
-    vector: Vector | None = None
-    item: Name | None = Field(None, description="The id of an item: more like this.")
     parts: list[QueryPart] = Field([], max_length=MOST_PARTS, description="A weighted mixture.")
     negative: list[Text] = Field(
         [], max_length=MOST_PARTS, description="Texts to keep away from, at weight -0.5."
@@ -71,26 +78,16 @@ class QueryRequest(Model):
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if not self.given():
+        if not self.kinds() and not self.parts:
             raise ValueError(f"the query is empty: give one of {', '.join(KINDS)}, or parts")
-        if len(self.given()) + len(self.negative) > MOST_PARTS:
+        if len(self.all_parts()) > MOST_PARTS:
             raise ValueError(f"a query has at most {MOST_PARTS} parts")
-        if any(not text.strip() for text in self.negative):
-            raise ValueError("a negative text is empty")
         return self
-
-    def given(self) -> list[QueryPart]:
-        """Return the parts without the negative texts."""
-        own = [
-            QueryPart.model_validate({name: value})
-            for name in KINDS
-            if (value := getattr(self, name)) is not None and (name != "text" or value.strip())
-        ]
-        return [*own, *self.parts]
 
     def all_parts(self) -> list[QueryPart]:
         """Return all parts; negative texts have weight -0.5."""
-        return [*self.given(), *(QueryPart(text=text, weight=-0.5) for text in self.negative)]
+        own = [QueryPart.model_validate({name: getattr(self, name)}) for name in self.kinds()]
+        return [*own, *self.parts, *(QueryPart(text=text, weight=-0.5) for text in self.negative)]
 
 
 class SearchRequest(QueryRequest):

@@ -16,14 +16,14 @@ from diptych.core.errors import DataError, DiptychError, UnknownNameError, Usage
 from diptych.core.files import short_names
 from diptych.encoders.embeddings import check_still_there
 from diptych.index.contract import Index
-from diptych.index.found import OF_PRODUCTS
+from diptych.index.engine import OF_PRODUCTS
 from diptych.index.journal import StoredIndex, open_index
+from diptych.report.searcher import Searcher, origin_of, searcher_of
 from diptych.service.guard import Counters
 from diptych.service.lanes import Lane
 from diptych.service.options import ServeOptions
 from diptych.service.problems import ProblemError
 from diptych.service.queries import Answer, Part, Query, QueryEncoder, Rows, fused
-from diptych.service.searcher import Searcher, origin_of, searcher_of
 
 logger: logging.Logger = logging.getLogger("diptych.service")
 
@@ -183,7 +183,7 @@ class Serving:
         origin = origin_of(index)
         key = self.options.encoder or (origin.model if origin else None)
         if OF_PRODUCTS in index.about:
-            from diptych.service.products import ProductSearcher
+            from diptych.report.products import ProductSearcher
 
             searcher: Searcher = ProductSearcher.open(index, Path(folder))
             return searcher, self._lane(searcher, str(folder))
@@ -253,6 +253,7 @@ class Serving:
         return found
 
     def keep(self, key: str, answer: bytes) -> None:
+        """Keep an answer, as many as there may be."""
         self._answers[key] = answer
         while len(self._answers) > self.options.cache:
             self._answers.popitem(last=False)

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from diptych.core.errors import UnknownNameError, UsageError
 from diptych.service import schemas
-from diptych.service.problems import ProblemError
+from diptych.service.problems import PROBLEMS, ProblemError
 from diptych.service.queries import Part
 from diptych.service.serving import ServedIndex, Serving
 
@@ -29,14 +29,14 @@ class Shops:
             self._scorer = Scorer.open(scorer)
             self._scorer.stream()  # refuses one of tables
 
-    def add_routes(self, app: FastAPI, problems: dict[int | str, dict[str, Any]]) -> None:
+    def add_routes(self, app: FastAPI) -> None:
         """Declare the routes."""
         for path, answer, act in (
             ("/v1/categories/pick", schemas.Picks, self.pick),
             ("/v1/categories/fill", schemas.Filled, self.fill),
             ("/v1/intent/score", schemas.Scores, self.score),
         ):
-            app.post(path, response_model=answer, responses=problems, tags=["shops"])(act)
+            app.post(path, response_model=answer, responses=PROBLEMS)(act)
 
     def _products(self, name: str | None) -> ServedIndex:
         named = [one for one in self.serving.indexes.values() if hasattr(one.searcher, "catalogue")]

@@ -22,7 +22,7 @@ from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_t
 from diptych.encoders.family import rooted
 from diptych.encoders.inputs import pick_device
 from diptych.evaluation.sources import encode_part
-from diptych.index.found import query_type
+from diptych.index.engine import query_type
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
 from diptych.sparse.explain import top_terms
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads

@@ -10,7 +10,7 @@ from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartO
 from diptych.core.files import check_replaceable
 from diptych.core.options import parameter, parse_values
 from diptych.index import ENGINES, build_index
-from diptych.index.found import OF_PRODUCTS
+from diptych.index.engine import OF_PRODUCTS
 
 _SAMPLE = 1000
 

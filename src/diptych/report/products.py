@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,8 +18,8 @@ from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import check_still_there
 from diptych.index import Index
-from diptych.index.found import OF_PRODUCTS, Found, Hit, query_type
-from diptych.service.searcher import Searcher
+from diptych.index.engine import OF_PRODUCTS, query_type
+from diptych.report.searcher import Found, Hit, Searcher
 
 _NAMED = 3  # categories of one name that are spelt out
 _MARKS = {True: "✓", False: "✗", None: ""}
@@ -113,20 +113,13 @@ class ProductSearcher(Searcher):
     def _encoded(self, query: str, own_terms: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return self.run.category_rows([self._words(query)]), options
 
-    def _described(
-        self, query: str, best: Sequence[tuple[str, float]], vectors: Any, paths: bool
-    ) -> list[Hit]:
-        shop, hits = self.catalogue, []
-        meant = shop.tree.meant(query)
-        for name, score in best:
-            row = self._product(name)
-            places, image = shop.places_of(row), int(shop.picture_rows[row])
+    def _described(self, query: str, best: Sequence[tuple[str, float]], row: Any, paths: bool) -> list[Hit]:
+        """Return hits marked by whether they are of the category that is meant."""
+        shop, meant, hits = self.catalogue, self.catalogue.tree.meant(query), []
+        for hit in super()._described(query, best, row, True):
+            places = shop.places_of(self.rows[hit.name])
             right = bool(np.isin(shop.tree.lineage[places], meant).any()) if meant and len(places) else None
-            hit = Hit(name, score, shop.titles[row], right=right)
-            if image >= 0:
-                read = partial(shop.collection.image, image)
-                hit = replace(hit, path=shop.collection.image_path(image), image=read)
-            hits.append(hit)
+            hits.append(replace(hit, right=right))
         return hits
 
     def _table(self, query: str, hits: Sequence[Hit], paths: bool, after: str) -> Table:

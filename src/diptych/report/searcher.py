@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from math import prod
@@ -14,13 +15,12 @@ from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, ImageError, UsageError, nearest_path
 from diptych.core.reading import read_array, read_toml
-from diptych.core.table import Cell, Table
+from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
-from diptych.index.engine import Hits
-from diptych.index.found import Found, Hit, query_type
+from diptych.index.engine import Hits, query_type
 from diptych.index.storage import CollectionCaptions
 
 if TYPE_CHECKING:
@@ -29,6 +29,41 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An image, caption or product that was found."""
+
+    name: str  # its id
+    score: float
+    text: str = ""  # a caption or title
+    path: str = ""  # of the image's file, where it was requested
+    image: Callable[[], Image] | None = None  # reads the image
+    right: bool | None = None  # whether it is of the category that was searched for, where that is known
+
+
+@dataclass(frozen=True)
+class Found(Tabular):
+    """The hits of one query, best first, and as a table; ``notes`` go below it."""
+
+    query: str
+    hits: Sequence[Hit]
+    shown: Table
+    notes: Sequence[str] = ()
+
+    def tables(self) -> list[Table]:
+        """Return the hits as a table."""
+        return [self.shown]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, rank: int) -> Hit:
+        return self.hits[rank]
 
 
 class OwnTerms:

@@ -14,7 +14,7 @@ from diptych.data import read_collection
 from diptych.encoders.embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index import build_index, open_index
 from diptych.index.storage import CollectionCaptions
-from diptych.service.searcher import OwnTerms, Searcher, query_type
+from diptych.report.searcher import OwnTerms, Searcher, query_type
 
 TERMS = ["red", "green", "star", "cross"]
 ROWS = np.array([[1, 0, 2, 0], [1, 1, 0, 0], [3, 0, 0, 1], [0, 0, 1, 2]], dtype=np.float32)
