@@ -18,7 +18,7 @@ from diptych.data.collection import Collection
 from diptych.data.images import image_content
 from diptych.data.loading import batched, read_ahead
 from diptych.index.contract import Index
-from diptych.index.found import OF_PRODUCTS
+from diptych.index.engine import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
 from diptych.index.storage import collection_records, file_facts
 
