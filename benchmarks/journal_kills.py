@@ -67,9 +67,12 @@ def trial(folder: Path, name: str, adds: int, every: int, acknowledged: int) -> 
 
     while len(told()) < acknowledged and any(writer.poll() is None for writer in writers):
         time.sleep(0.005)
+    failed = [writer.returncode for writer in writers if writer.poll() not in (None, 0)]
     for writer in writers:
         writer.send_signal(signal.SIGKILL)
         writer.wait()
+    if failed:
+        return len(told()), f"a writer ended with {failed[0]} before it was killed"
     index = open_index(folder, verify=True)
     ids, found = set(index.ids), told()
     if lost := [one for one in found if one not in ids]:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from diptych.index import open_index
 from diptych.index.journal import JOURNAL
+from diptych.index.updating import settled_changes
 
 
 @pytest.fixture
@@ -93,3 +94,61 @@ def test_what_takes_no_images(photos, index, embedded, diptych, tmp_path):
     diptych(f"index add {tmp_path}/bare {folder}", refused="name the encoder with --model")
     diptych(f"index add {own} {tmp_path}/none", failed="none")
     diptych(f"index ./add --out {tmp_path}/x", code=None)
+
+
+def test_photos_that_are_the_same(photos, run_folder, diptych, tmp_path):
+    folder, *_ = photos
+    first, second, *_ = sorted(folder.iterdir())
+    shutil.copy(first, folder / "copy.png")
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90 degrees to the right
+    Image.open(second).transpose(Image.Transpose.ROTATE_90).save(folder / "turned.png", exif=exif)
+    done = diptych(f"index {run_folder} --data {folder} --out {tmp_path}/index")
+    done.shows(f"1 files are copies of others, the first: {folder / 'copy.png'} of {folder / first.name}")
+    found = diptych(f"index duplicates {tmp_path}/index --least 0.99999 --sheet {tmp_path}/same.png")
+    found.shows("4 of 10 images in 2 groups")
+    rows = [line.split() for line in found.out.splitlines() if line.strip()[:1].isdigit()]
+    groups = {frozenset(row[1] for row in rows if row[0] == number) for number in "12"}
+    assert groups == {frozenset({first.name, "copy.png"}), frozenset({second.name, "turned.png"})}
+    assert (tmp_path / "same.png").is_file()
+    diptych(f"index delete {tmp_path}/index copy.png turned.png")
+    diptych(f"index duplicates {tmp_path}/index --least 0.99999").shows("0 of 8 images in 0 groups")
+
+
+def test_an_index_follows_its_folder(photos, diptych):
+    folder, others, index = photos
+    first, second, third, *_ = sorted(folder.iterdir())
+    line = f"watch {folder} --index {index} --every 0.01 --once"
+    diptych(line).shows("0 images added", "8 were there")
+    first.unlink()
+    second.write_bytes(third.read_bytes() + b"\0")
+    new = next(others.iterdir())
+    shutil.copy(new, folder / "below.png")
+    diptych(line).shows(
+        "1 images deleted", "2 images added", "1 of them replace others; 6 were there; 8 in all"
+    )
+    assert open_index(index).ids[-2:] == [second.name, "below.png"]
+    shutil.rmtree(folder)
+    diptych(line, refused="is no folder")
+    folder.mkdir()
+    diptych(f"index compact {index}")
+    assert len(open_index(index)) == 8
+    diptych(f"watch {folder} --index {index}/none --once", failed="does not exist")
+
+
+def test_changes_are_reported_once_they_have_settled(tmp_path):
+    """A file that is being written is waited for."""
+    writes = [b"a", b"ab", b"", b"", b"", b"abc", b"", b""]
+
+    def wait(seconds):
+        assert seconds == 5
+        if not writes:
+            raise TimeoutError
+        if content := writes.pop(0):
+            (tmp_path / "file").write_bytes(content)
+
+    seen = []
+    with pytest.raises(TimeoutError):
+        for _ in settled_changes(tmp_path, 5, wait):
+            seen.append([file.read_bytes() for file in tmp_path.iterdir()])
+    assert seen == [[], [b"ab"], [b"abc"]]

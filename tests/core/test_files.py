@@ -3,10 +3,12 @@ from __future__ import annotations
 import csv
 import re
 import resource
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,6 +81,28 @@ def test_two_that_write_the_same_folder_leave_each_other_alone(tmp_path: Path) -
         assert (first / "a").exists()
     assert (tmp_path / "out" / "a").read_text() == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_another_process_took_for_a_leftover_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its creation and its lock no other process can know that it is in use."""
+    make, made = tempfile.mkdtemp, []
+
+    def removed_at_first(**options: Any) -> str:
+        made.append(make(**options))
+        if len(made) == 1:
+            recover_folder(tmp_path / "target")
+            assert not Path(made[0]).exists()
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_at_first)
+    with atomic_folder(tmp_path / "target") as folder:
+        recover_folder(tmp_path / "target")  # it is locked now
+        (folder / "file").write_text("whole")
+    assert len(made) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert (tmp_path / "target" / "file").read_text() == "whole"
 
 
 def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:

@@ -10,13 +10,17 @@ from pydantic import model_validator
 
 from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.cli.sources import Model, Source, encoded_of, named
+from diptych.cli.updating import copies_note
 from diptych.core.errors import UsageError
-from diptych.core.files import write_json
+from diptych.core.files import cache_root, write_json
+from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.data.source import DataSpec, OutOption, PartSpec
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection
-from diptych.index import index_collection
+from diptych.index import Index, index_collection
 from diptych.index.engine import IndexOptions
+from diptych.index.storage import CollectionCaptions
+from diptych.index.updating import copies_among
 
 
 class EmbedOptions(OutOption):
@@ -84,10 +88,18 @@ def _show_embedded(encoded: EncodedCollection, folder: Path) -> None:
     next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])
 
 
+def _copies(built: Index) -> list[tuple[str, str]]:
+    """Return the copies among the files of a collection without captions, such as a folder of photos."""
+    captions = built.captions
+    if not isinstance(captions, CollectionCaptions) or captions.collection.n_captions:
+        return []
+    return copies_among(captions.collection)
+
+
 def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     """Build an index of a run's or a dataset's images or captions, or of a sparse head's.
 
-    Later changes: diptych index add, delete and compact (a source of such a name is written ./add).
+    Later changes: diptych index add, delete, compact and duplicates (a source of such a name is written ./add).
 
     Examples:
         diptych index runs/flickr8k
@@ -95,13 +107,17 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
         diptych index runs/flickr8k/sparse --engine inverted
         diptych index embedded --engine qdrant --option url=https://host:6333
     """
-    encoded, origin, _ = encoded_of(source, data, options.split, sparse=True)
+    kept = None
+    if options.out is not None and not Path(source).is_dir():  # a name: what is encoded stays in the cache
+        kept = cache_root() / "embeddings" / fingerprint(source, data.section(), options.split)
+    encoded, origin, _ = encoded_of(source, data, options.split, kept, sparse=True)
     built = index_collection(encoded, origin, options)
     target = options.out or Path(source) / f"index-{options.of}-{built.engine_name}"
     built.save(target)
     show(
         f"{len(built):,} {options.of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}",
         *(f"note: {note}" for note in encoded.about.get("notes", ())),
+        *copies_note(_copies(built)),
     )
     if "recall" in built.about:
         recall = built.about["recall"]

@@ -87,6 +87,8 @@ app = group(
         "index add": "diptych.cli.updating:add",
         "index delete": "diptych.cli.updating:delete",
         "index compact": "diptych.cli.updating:compact",
+        "index duplicates": "diptych.cli.updating:duplicates",
+        "watch": "diptych.cli.updating:watch",
         "search": "diptych.cli.search:search",
         "serve": "diptych.cli.serve:serve",
         "report": "diptych.cli.report:report",

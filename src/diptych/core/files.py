@@ -101,20 +101,39 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
     if marker is not None:
         check_replaceable(target, marker)
     target = Path(os.path.abspath(target))
-    from diptych.core.locking import locked
-
     with storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         recover_folder(target)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-        try:
-            with locked(temporary):  # no other process takes it for one that a kill left
+        with _temporary_folder(target) as temporary:
+            try:
                 yield temporary
                 temporary.chmod(0o755)
                 replace_folder(temporary, target)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+            except BaseException:
+                shutil.rmtree(temporary, ignore_errors=True)
+                raise
+
+
+@contextmanager
+def _temporary_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder next to ``target``, locked: no other process takes it for one that a kill left."""
+    from diptych.core.locking import try_lock
+
+    handle = None
+    while True:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        with suppress(BlockingIOError):  # one was quicker than the lock, and removes it
+            handle = try_lock(temporary)
+            if temporary.is_dir():
+                break
+        if handle is not None:
+            os.close(handle)
+            handle = None
+    try:
+        yield temporary
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = ()) -> None:

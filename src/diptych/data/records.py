@@ -26,27 +26,25 @@ _AGAIN = "build the index again"
 _EXAMPLE = 'where={"category": "shoes", "colour": ["red", "blue"], "price": {"gte": 10, "lt": 20}}'
 
 
-def check_records(records: Sequence[Record], ids: Sequence[str], taken: str = "") -> list[str]:
-    """Return the metadata of each id as a line of JSON.
-
-    Args:
-        taken: a field that no item may have.
-    """
+def check_records(records: Sequence[Record], ids: Sequence[str]) -> list[str]:
+    """Return the metadata of each id as a line of JSON."""
     if len(records) != len(ids):
         raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
-    lines = []
-    for name, record in zip(ids, records, strict=True):
-        if taken and taken in record:
-            message = f"the metadata of {name!r} has a field {taken!r}, which is taken"
-            raise DataError(message, "give the field another name")
-        try:
-            lines.append(json.dumps(dict(record), ensure_ascii=False, allow_nan=False))
-            lines[-1].encode()
-        except (TypeError, ValueError) as error:
-            raise DataError(
-                f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
-            ) from None
-    return lines
+    return [record_line(name, record) for name, record in zip(ids, records, strict=True)]
+
+
+def record_line(name: str, record: Record, taken: str = "") -> str:
+    """Return the metadata of an item as a line of JSON; ``taken`` is a field that it may not have."""
+    if taken and taken in record:
+        message = f"the metadata of {name!r} has a field {taken!r}, which is taken"
+        raise DataError(message, "give the field another name")
+    try:
+        line = json.dumps(dict(record), ensure_ascii=False, allow_nan=False)
+        line.encode()
+    except (TypeError, ValueError) as error:
+        message = f"the metadata of {name!r} is not JSON: {error}"
+        raise DataError(message, "give texts, numbers, lists, mappings") from None
+    return line
 
 
 def check_where(where: Where) -> None:

@@ -477,6 +477,10 @@ class Index(ABC):
         """Open what :meth:`_write_records` wrote."""
         return
 
+    def matching(self, where: Where) -> list[str]:
+        """Return the ids of the items that fulfil conditions; of an engine that keeps metadata here."""
+        raise UsageError(f"the {self.engine_name} engine cannot list items by metadata", "give ids")
+
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term; of an engine that keeps the weights of terms."""
         raise UsageError(f"the {self.engine_name} engine does not count terms", "name the query encoder")

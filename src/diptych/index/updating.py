@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from diptych.core.context import check_stop, report_to, task
+from diptych.core.context import check_stop, report_to, stopping, task
 from diptych.core.errors import ImageError, UsageError
 from diptych.data.collection import Collection
 from diptych.data.images import image_content
 from diptych.data.loading import batched, read_ahead
 from diptych.index.contract import Index
+from diptych.index.engine import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
 from diptych.index.storage import collection_records, file_facts
 
@@ -44,8 +48,8 @@ class Update:
 
 def check_takes_images(index: Index) -> None:
     kind = index.about.get("kind", "image")
-    if kind != "image" or "category_run" in index.about:
-        found = "products" if "category_run" in index.about else f"{kind}s"
+    if kind != "image" or OF_PRODUCTS in index.about:
+        found = "products" if OF_PRODUCTS in index.about else f"{kind}s"
         raise UsageError(f"an index of {found} takes no images", "add to an index of images")
     if not index.engine().filters:
         raise UsageError(
@@ -143,21 +147,93 @@ def add_images(stored: StoredIndex, collection: Collection, update: Update, enco
                 captions = (
                     [part.captions_of(row) for row in range(part.n_images)] if part.n_captions else None
                 )
-                more = {
-                    "records": records,
-                    "captions": captions,
-                    "replace": not update.replaced.isdisjoint(names),
-                }
-                stored.add(names, vectors, encoder=encoder.fingerprint, **more)
+                replace = not update.replaced.isdisjoint(names)
+                more = {"replace": replace, "encoder": encoder.fingerprint}
+                stored.add(names, vectors, records=records, captions=captions, **more)
                 added += len(names)
             bar.advance(len(block))
             check_stop(f"stopped: {added:,} of {len(update.rows):,} images are added and kept")
     return added
 
 
-def missing_files(index: Index) -> list[str]:
-    """Return the ids of images whose files are gone."""
+def missing_files(index: Index, below: Path | None = None) -> list[str]:
+    """Return the ids of images whose files are gone; of those that were below a folder."""
     check_takes_images(index)
     records = index.records
     paths = ((name, record.get("path")) for name, record in records.items())
-    return [name for name, path in paths if path and not Path(path).is_file()]
+    inside = ((name, Path(path)) for name, path in paths if path)
+    return [
+        name for name, path in inside if (below is None or path.is_relative_to(below)) and not path.is_file()
+    ]
+
+
+def copies_among(collection: Collection) -> list[tuple[str, str]]:
+    """Return the files of a collection that are copies of earlier ones, each with that; those of one size are read."""
+    by_size: dict[Any, dict[str, str]] = {}
+    copies, paths = [], (collection.image_path(row) for row in range(collection.n_images))
+    sizes = [(facts["size"], facts["path"]) for facts in map(file_facts, paths) if "size" in facts]
+    several = Counter(size for size, _ in sizes)
+    for size, path in sizes:
+        if several[size] > 1:
+            known = by_size.setdefault(size, {})
+            first = known.setdefault(image_content(Path(path)), path)
+            copies += [(path, first)] * (first != path)
+    return copies
+
+
+def near_duplicates(index: Index, least: float, k: int = 20) -> list[list[tuple[str, float]]]:
+    """Return groups of items of which each is as similar as ``least`` to another one, with that similarity.
+
+    Every item is searched for; of more than ``k`` equal ones a group may be cut into several.
+    """
+    if index.engine().vectors != "dense":
+        raise UsageError(
+            f"scores of the {index.engine_name} engine are no cosines", "look in an index of dense embeddings"
+        )
+    names: list[str] = index.ids  # type: ignore[attr-defined]
+    group, best = {name: name for name in names}, dict[str, float]()
+
+    def first(name: str) -> str:
+        while group[name] != name:
+            group[name] = name = group[group[name]]
+        return name
+
+    with task("comparing images", len(names), "images") as bar:
+        for block in batched(names, _BLOCK):
+            for name, hits in zip(block, index.search(index.vectors(block), k), strict=True):
+                for other, score in hits:
+                    if other != name and score >= least:
+                        group[first(other)] = first(name)
+                        for one in (name, other):
+                            best[one] = max(score, best.get(one, score))
+            bar.advance(len(block))
+            check_stop("stopped", "the same command begins anew")
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for name in names:
+        if name in best:
+            groups.setdefault(first(name), []).append((name, best[name]))
+    return sorted(groups.values(), key=lambda one: -max(score for _, score in one))
+
+
+def settled_changes(
+    folder: Path, every: float, wait: Callable[[float], object] = time.sleep
+) -> Iterator[None]:
+    """Yield at once, and each time that files below a folder changed and then stayed the same for ``every`` seconds.
+
+    Ends where a stop is requested.
+    """
+
+    def state() -> list[tuple[Any, ...]]:
+        files = (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names)
+        return sorted(tuple(file_facts(file).values()) for file in files)
+
+    done: list[tuple[Any, ...]] | None = None
+    before: list[tuple[Any, ...]] | None = state()
+    while not stopping():
+        now = state()
+        if now == before and now != done:
+            done = now
+            yield
+        else:
+            before = now
+            wait(every)
