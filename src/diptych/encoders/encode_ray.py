@@ -32,7 +32,7 @@ class _Actor(nullcontext[None]):
             self._encoder, self._collection, self._threads = encode.worker(Path(home), *share)
 
     def write(self, block: int, rows: np.ndarray) -> None:
-        self._made = {"block": block, "rows": rows.astype(self.plan.dtype, copy=False).tobytes()}
+        self._made = {"block": block, "rows": rows.astype(self.plan.dtype).tobytes()}
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         where = (self._collection, self._kind, self, [int(row["block"])], self._threads)
