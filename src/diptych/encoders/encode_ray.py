@@ -24,6 +24,7 @@ class _Actor(nullcontext[None]):
     """An encoder in a process of the cluster, and the store of the block that it encodes."""
 
     def __init__(self, files: dict[str, bytes], share: Sequence[Any], kind: str, plan: RowPlan) -> None:
+        super().__init__()
         self._kind, self.plan = kind, plan
         with tempfile.TemporaryDirectory() as home:
             for name, content in files.items():
