@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+from qdrant_server import qdrant_server
 
 from diptych.index import open_index
 
@@ -98,3 +100,16 @@ def test_an_index_keeps_the_captions_that_it_shows(diptych, index, tmp_path):
     opened.save(tmp_path / "bare")
     assert not (tmp_path / "bare" / "captions.utf8").exists()
     assert diptych(f"search {tmp_path}/bare 'a red star'").out.split("next:")[0] == rows
+
+
+def test_an_address_is_searched_like_a_folder(diptych, embedded, index, tmp_path):
+    pytest.importorskip("qdrant_client", reason="qdrant-client (the extra 'qdrant') is not installed")
+    with qdrant_server() as server:
+        options = f"--option url={server.url} --option collection=shop"
+        diptych(f"index {embedded} --engine qdrant {options} --out {tmp_path}/index")
+        (found,) = tables(diptych, f"qdrant:{server.url}/shop 'a red star' -k 3")
+        (expected,) = tables(diptych, f"{index} 'a red star' -k 3")
+        assert [row[2:] for row in found["rows"]] == [row[2:] for row in expected["rows"]]
+        done = diptych(f"search qdrant:{server.url}/shop 'a red star' --where split=test")
+        done.shows(f"next: diptych search qdrant:{server.url}/shop 'a red star'")
+        diptych(f"search qdrant:{server.url}/none kayak", failed="has no collection 'none'")

@@ -115,7 +115,7 @@ def test_parts_that_are_none(whole: Collection, origin: Origin, tmp_path: Path) 
     for text in ("9/8", "0/8", "3", "3/", "-1/2", "a/b", "1/2/3", "٣/٨"):
         refused(UsageError, "is no part", parse_part, text)
     error = refused(UsageError, "part 1 of 7 has no images", share_of, whole, 1, 7)
-    assert error.fix == "encode it in fewer parts"
+    assert error.fix == "encode them in fewer parts"
     refused(UsageError, "holds no finished part", join_parts, tmp_path)
 
 

@@ -44,7 +44,7 @@ def demo(options: DemoOptions) -> None:
     index(str(out), DataSpec(), IndexOptions())
     say("\n4/5  searching")
     images = out / "index-images-exact"
-    search(images, SearchOptions(query="a green cross", k=5, sheet=out / "search.png"))
+    search(str(images), SearchOptions(query="a green cross", k=5, sheet=out / "search.png"))
     say("\n5/5  writing the report")
     report(out, ReportOptions())
     say(f"\nthe demo took {time.monotonic() - begun:.0f} s")

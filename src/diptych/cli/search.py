@@ -82,8 +82,10 @@ class SearchOptions(Options):
 
 def search(
     index: Annotated[
-        Path,
-        typer.Argument(metavar="INDEX", help="A folder that diptych index wrote.", show_default=False),
+        str,
+        typer.Argument(
+            metavar="INDEX", help="A folder of diptych index, or qdrant:URL/COLLECTION.", show_default=False
+        ),
     ],
     options: SearchOptions,
 ) -> None:
@@ -106,11 +108,11 @@ def search(
 
         if options.model is not None:
             raise UsageError("--model is of searches for images", "leave it out")
-        searcher = ProductSearcher.open(opened, index)
+        searcher = ProductSearcher.open(opened, Path(index))
     else:
         from diptych.report.searcher import searcher_of
 
-        searcher = searcher_of(opened, index, options.model, listed)
+        searcher = searcher_of(opened, Path(index), options.model, listed)
     found: list[Found] = []
     settings: dict[str, Any] = {
         "least": options.least,

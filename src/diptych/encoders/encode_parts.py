@@ -59,11 +59,8 @@ def share_of(collection: Collection, number: int, parts: int) -> Collection:
     images = rows(collection.n_images, encode._IMAGE_BLOCK)
     captions = rows(collection.n_captions, encode._TEXT_BLOCK)
     if not len(images):
-        raise UsageError(
-            f"part {number} of {parts} has no images: {collection.name} has {collection.n_images:,}, in blocks "
-            f"of {encode._IMAGE_BLOCK}",
-            "encode it in fewer parts",
-        )
+        text = f"part {number} of {parts} has no images: there are {collection.n_images:,}"
+        raise UsageError(f"{text}, in blocks of {encode._IMAGE_BLOCK}", "encode them in fewer parts")
     nearest = np.clip(collection.caption_image[captions] - images[0], 0, len(images) - 1)
     return collection._take(images, captions, nearest)
 
@@ -84,15 +81,7 @@ def encode_share(
 
 
 def join_parts(folder: Path | str, data: dict[str, Any] | None = None) -> tuple[EncodedCollection, Origin]:
-    """Join the parts in ``folder`` to the embeddings that one call had written there; no image is read.
-
-    Args:
-        data: the recipe's data section, where the dataset is not where the parts found it.
-
-    Raises:
-        UsageError: parts are missing, or of several counts.
-        MismatchError: a part is of other weights or data than the first one.
-    """
+    """Join parts to what one call had written; ``data``: the section of the dataset, where it lies elsewhere now."""
     folder = Path(folder)
     places = [place for place in sorted(folder.glob("part-*-of-*")) if EmbeddedPart.is_at(place)]
     found = {one.number: (one, place) for place in places for one in [EmbeddedPart.open(place)]}

@@ -24,6 +24,7 @@ class _Actor(nullcontext[None]):
     """An encoder in a process of the cluster, and the store of the block that it encodes."""
 
     def __init__(self, files: dict[str, bytes], share: Sequence[Any], kind: str, plan: RowPlan) -> None:
+        super().__init__()
         self._kind, self.plan = kind, plan
         with tempfile.TemporaryDirectory() as home:
             for name, content in files.items():
@@ -32,7 +33,7 @@ class _Actor(nullcontext[None]):
             self._encoder, self._collection, self._threads = encode.worker(Path(home), *share)
 
     def write(self, block: int, rows: np.ndarray) -> None:
-        self._made = {"block": block, "rows": rows.astype(self.plan.dtype, copy=False).tobytes()}
+        self._made = {"block": block, "rows": rows.astype(self.plan.dtype).tobytes()}
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         where = (self._collection, self._kind, self, [int(row["block"])], self._threads)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from diptych.core.errors import DataError, StorageError, UsageError
+from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.index.engine import OptionValue, Record
+from diptych.data.records import Record, Where, check_records, check_where
+from diptych.index.engine import OptionValue
 
 OWN = "diptych"  # the payload's field of this package; next to it are the fields of the item's metadata
 
@@ -142,28 +142,9 @@ def _check_address(url: str) -> bool:
 def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the metadata of each id as JSON gives it back; nothing without any."""
     if records is not None and len(records) != len(ids):
-        raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
-    return (checked_record(name, record) for name, record in zip(ids, records or (), strict=False))
-
-
-def checked_record(name: str, record: Record) -> dict[str, Any]:
-    if OWN in record:
-        raise DataError(
-            f"the metadata of {name!r} has a field {OWN!r}, which is taken", "give the field another name"
-        )
-    try:
-        return dict(json.loads(json.dumps(dict(record), allow_nan=False)))
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"the metadata of {name!r} is not JSON: {error}", "give texts, numbers, lists, mappings"
-        ) from None
-
-
-# Per field a value, a list of values any of which will do, or a range ``{"gte": 10, "lt": 20}``.
-Where = Mapping[str, Any]
-
-_BOUNDS = ("gt", "gte", "lt", "lte")
-_EXAMPLE = 'where={"category": "shoes", "colour": ["red", "blue"], "price": {"gte": 10, "lt": 20}}'
+        check_records(records, ids)
+    for name, record in zip(ids, records or (), strict=False):
+        yield json.loads(check_records([record], [name], OWN)[0])
 
 
 def filter_of(where: Where) -> Any:
@@ -172,39 +153,21 @@ def filter_of(where: Where) -> Any:
     A field that holds a list fulfils a condition when one of its entries does; ``"attributes.colour"``
     names a field inside a field. An item without the field does not fulfil it.
     """
-    if not isinstance(where, Mapping) or not where:
-        raise UsageError(f"where={where!r} holds no condition", _EXAMPLE)
+    check_where(where)
     return models().Filter(must=[_condition(field, value) for field, value in where.items()])
 
 
 def _condition(field: str, value: Any) -> Any:
     m = models()
-    if not isinstance(field, str) or not field:
-        raise UsageError(f"{field!r} is not the name of a field of the metadata", _EXAMPLE)
     if isinstance(value, Mapping):
-        numbers = [type(bound) in (int, float) and math.isfinite(bound) for bound in value.values()]
-        if not value or not all(numbers) or not set(value) <= set(_BOUNDS):
-            raise UsageError(
-                f"where: {field}={dict(value)!r} is no range",
-                f"bounds are numbers under {', '.join(_BOUNDS)}",
-            )
         return m.FieldCondition(key=field, range=m.Range(**value))
     if isinstance(value, list | tuple | set | frozenset):
-        if not value:
-            raise UsageError(f"where: {field}=[] lets nothing through", "leave the field out, or name values")
         if {type(one) for one in value} in ({str}, {int}):
             return m.FieldCondition(key=field, match=m.MatchAny(any=list(value)))
-        return m.Filter(should=[_equal(field, one) for one in value])
-    return _equal(field, value)
-
-
-def _equal(field: str, value: Any) -> Any:
-    m = models()
-    if isinstance(value, float) and math.isfinite(value):  # Qdrant matches no floats, but compares them
+        return m.Filter(should=[_condition(field, one) for one in value])
+    if isinstance(value, float):  # Qdrant matches no floats, but compares them
         return m.FieldCondition(key=field, range=m.Range(gte=value, lte=value))
-    if isinstance(value, str | bool | int):
-        return m.FieldCondition(key=field, match=m.MatchValue(value=value))
-    raise UsageError(f"where: {field}={value!r} can be no item's value", _EXAMPLE)
+    return m.FieldCondition(key=field, match=m.MatchValue(value=value))
 
 
 def field_types(records: Iterable[Record]) -> dict[str, str]:

@@ -161,7 +161,8 @@ def test_metadata_is_kept_replaced_and_restricts_on_a_server(server, make_embedd
         "colours": "keyword",
         "sold": "bool",
     }
-    assert list(index.records.values()) == RECORDS
+    assert [index.records[f"image-{row}"] for row in range(4)] == RECORDS
+    assert sorted(map(str, index.records.values())) == sorted(map(str, RECORDS))
     for where, found in (({"category": "hats"}, 1), ({"maker.city": "Gouda"}, 2), ({"category": "coats"}, 0)):
         assert index.search(np.ones((1, 4)), 4, where=where).found.tolist() == [found]
     index.add(["image-1"], np.ones((1, 4)), replace=True, records=[{"category": "shoes"}])
@@ -467,8 +468,13 @@ def test_an_address_is_enough_to_open_an_index(server, shared, monkeypatch):
         assert list(opened.search(queries, 3)) == list(built.search(queries, 3))
         assert (opened.encoder, opened.width, opened.about) == (built.encoder, built.width, built.about)
         assert (opened.terms, opened.options) == (built.terms, {**built.options})
-        assert opened.captions["image-1"] == ["caption 1"]
+        opened.prefetch(["image-0", "image-1"])
+        before = len(server.requests)
+        assert [opened.captions[hit] for hit in ("image-1", "image-0")] == [["caption 1"], ["caption 0"]]
+        assert len(server.requests) == before  # what was read ahead is not read again
+        assert open_index(address + name).records["image-1"] == opened.records["image-1"] == RECORDS[1]
         assert opened.captions.get("nobody") is None
+        assert sorted(opened.captions) == sorted(built.ids)
     opened = open_index(str(Path(address)))  # with one slash, as a path has it
     opened.add(["new"], np.ones((1, 4)))
     assert open_index(address).ids == [*dense.ids]
@@ -476,6 +482,22 @@ def test_an_address_is_enough_to_open_an_index(server, shared, monkeypatch):
     refused(StorageError, "QDRANT_API_KEY is not set", open_index, address)
     monkeypatch.setenv("QDRANT_API_KEY", "secret")
     assert len(open_index(address)) == 5
+
+
+def test_clients_of_one_collection_see_each_others_changes(server, shared):
+    address = f"qdrant:{server.url}/shop"
+    one, two = open_index(address), open_index(address)
+    one.add(["new"], np.ones((1, 4)), records=[{"category": "hats"}], captions=[["a hat"]])
+    assert (two.refresh(), len(two), two.captions["new"]) == (5, 5, ["a hat"])
+    assert two.search(np.ones((1, 4)), 1, where={"category": "hats"}).ids == [["new"]]
+    two.delete(["new"])
+    assert (one.refresh(), len(one), "new" in one) == (4, 4, False)
+
+
+def test_vectors_are_given_back(shared):
+    dense, terms = shared
+    assert dense.vectors(["image-2", "image-0"]).tolist() == [[0, 0, 1, 0], [1, 0, 0, 0]]
+    assert terms.vectors(["image-2", "image-1"]).toarray().tolist() == [[0, 0, 0], [0, 3, 0]]
 
 
 def test_addresses_that_hold_no_index(server, make_embeddings):
@@ -512,3 +534,40 @@ def test_items_are_found_as_by_the_embedded_engines(server, make_embeddings, ite
         mine, best = (one.search(embeddings.rows[:5], 10) for one in (opened, build_index(embeddings)))
         assert mine.ids == best.ids
         np.testing.assert_allclose(mine.scores, best.scores, rtol=1e-5)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("qdrant_edge") is None,
+    reason="qdrant-edge-py, Qdrant's engine, is not installed",
+)
+@pytest.mark.parametrize("items", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_same_on_the_engine_of_qdrant_itself(monkeypatch, make_embeddings, items):
+    """What is written and asked means there what it means on the client's stand-in."""
+    from qdrant_edge_client import EdgeClient
+
+    client = EdgeClient()
+    monkeypatch.setattr("qdrant_client.QdrantClient", lambda **_: client)
+    where = {"url": "http://localhost:1", "collection": "shop"}
+    records = [{"category": ["shoes", "hats"][row % 2], "price": row} for row in range(items)]
+    made = make_embeddings(count=items, width=16), bags(random_rows(items, 60))
+    dense, terms = (
+        build_index(one, engine, records=records, **where)
+        for one, engine in zip(made, ("qdrant", "qdrant-sparse"), strict=True)
+    )
+    local = [build_index(one, records=records) for one in made]
+    conditions = ({}, {"where": {"category": "hats", "price": {"gte": 100}}}, {"where": {"price": [1, 5, 7]}})
+    for index, expected, one in zip((dense, terms), local, made, strict=True):
+        for how in conditions:
+            mine, best = (each.search_exact(one.rows[:20], 10, **how) for each in (index, expected))
+            assert mine.ids == best.ids
+            np.testing.assert_allclose(mine.scores, best.scores, rtol=1e-5)
+    assert dense.search(made[0].rows[:20], 1).ids == [[name] for name in made[0].ids[:20]]
+    terms.delete(["image-0", "image-1"])
+    terms.add(["image-2", "new"], csr_array(np.eye(2, 60, 1, dtype=np.float32)[::-1]), replace=True)
+    dense.delete(["image-3"])
+    assert (len(terms), len(dense)) == (items - 1, items - 1)
+    assert [name in terms for name in ("image-0", "image-2", "image-3", "new")] == [False, True, True, True]
+    assert [name in dense for name in ("image-0", "image-2", "image-3", "new")] == [True, True, False, False]
+    opened = open_index("qdrant:http://localhost:1/shop/terms")
+    assert (opened.terms, opened.about, len(opened)) == (terms.terms, terms.about, items - 1)
+    assert opened.vectors(["new"]).toarray().tolist() == np.eye(2, 60, 1)[:1].tolist()

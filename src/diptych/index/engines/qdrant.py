@@ -11,6 +11,7 @@ an index is of (encoder, width, terms, provenance): its address is enough to ope
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import uuid
@@ -26,15 +27,14 @@ from diptych.core.context import task
 from diptych.core.errors import DiptychError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import read_ahead
+from diptych.data.records import Record, Where
 from diptych.data.row_store import release_pages
 from diptych.encoders.embeddings import canonical_rows, term_fingerprint
-from diptych.index.contract import Index
-from diptych.index.engine import Hits, Known, OptionValue, Record, Vectors, declare
+from diptych.index.contract import Change, Index
+from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.qdrant_connection import (
     OWN,
     Connection,
-    Where,
-    checked_record,
     checked_records,
     field_types,
     filter_of,
@@ -197,7 +197,7 @@ class QdrantIndex(Index):
             points = []
             for row, (vector, parts) in block:
                 name, number = ids[row], point_id(ids[row])
-                record = {} if records is None else checked_record(name, records[row])
+                [record] = [{}] if records is None else checked_records([records[row]], [name])
                 more = {} if captions is None else {"captions": captions.get(name, [])}
                 content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
                 if number in there and _of(there[number], self.vector_name).get("content") == content:
@@ -279,11 +279,13 @@ class QdrantIndex(Index):
         self._items = int(self._ask("count", count_filter=self._mine, exact=True).count)
         return self._items
 
-    def _add(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record] | None = None) -> None:
-        list(checked_records(records, ids))
+    def _insert(self, change: Change) -> None:
+        records = None if change.records is None else list(map(json.loads, change.records))
+        texts = None if change.captions is None else dict(zip(change.ids, change.captions, strict=True))
+        list(checked_records(records, change.ids))
         first = time.time_ns()  # later than every row number and every earlier addition of any client
         try:
-            self._upload(ids, vectors, first, records)
+            self._upload(change.ids, change.vectors, first, records, texts)
         finally:
             self.refresh()
 
@@ -317,8 +319,8 @@ class QdrantIndex(Index):
                     f"fields of one of its items: {', '.join(known) or 'none'}",
                 )
 
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
-        return self._search(queries, k, self.options, exact=True)
+    def _search_exact(self, queries: Vectors, k: int, where: Where | None = None) -> Hits:
+        return self._search(queries, k, self.options, where, exact=True)
 
     def _search(
         self,
@@ -376,9 +378,13 @@ class QdrantIndex(Index):
         return _Payloads(self, _record_of)
 
     def prefetch(self, ids: Sequence[str]) -> None:
+        self.read_ahead = self.payloads(ids)
+
+    def payloads(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what the points of items hold, of those that are there."""
         numbers = [point_id(name) for name in ids]
         points = self._ask("retrieve", ids=numbers, with_payload=True) if ids else ()
-        self.read_ahead = {str(point.payload[OWN]["id"]): point.payload for point in points}
+        return {str(point.payload[OWN]["id"]): point.payload for point in points}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
         numbers = [point_id(name) for name in ids]
@@ -492,9 +498,8 @@ class _Payloads(Mapping[str, Any]):
         self._index, self._part = index, part
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._index.read_ahead:
-            self._index.prefetch([name])
-        return self._part(self._index.read_ahead[name])
+        ahead = self._index.read_ahead  # which another thread replaces
+        return self._part(ahead[name] if name in ahead else self._index.payloads([name])[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._index.ids)
