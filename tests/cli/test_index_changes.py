@@ -10,7 +10,7 @@ from PIL import Image
 
 from diptych.index import open_index
 from diptych.index.journal import JOURNAL
-from diptych.index.updating import settled_changes
+from diptych.service.indexing import settled_changes
 
 
 @pytest.fixture

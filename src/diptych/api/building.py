@@ -137,8 +137,8 @@ def build_index(
     >>> len(index.search("a red square", k=5))
     5
     """
-    from diptych.index.contract import index_encoded
     from diptych.report.searcher import Searcher
+    from diptych.service.indexing import index_encoded
 
     if of not in ("images", "texts"):
         raise UsageError(f"of is {of!r}", "one of 'images', 'texts'")

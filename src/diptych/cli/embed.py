@@ -17,10 +17,10 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.data.source import DataSpec, OutOption, PartSpec
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection
-from diptych.index import Index, index_collection
+from diptych.index import Index
 from diptych.index.engine import IndexOptions
 from diptych.index.storage import CollectionCaptions
-from diptych.index.updating import copies_among
+from diptych.service.indexing import copies_among, index_collection
 
 
 class EmbedOptions(OutOption):

@@ -81,7 +81,7 @@ def add(
 def _bring(stored: StoredIndex, data: DataSpec, model: str | None, loaded: dict[str, Any]) -> None:
     """Add what is new of a dataset, and say what was done; the encoder is loaded once, where it is needed."""
     from diptych.encoders.embeddings import read_data
-    from diptych.index.updating import add_images, check_takes_images, new_images
+    from diptych.service.indexing import add_images, check_takes_images, new_images
 
     check_takes_images(stored.index)
     model = model or _model_of(stored.index, stored.folder)
@@ -127,7 +127,7 @@ def delete(index: IndexFolder, options: DeleteOptions) -> None:
         diptych index delete runs/flickr8k/index-images-exact --where split=val
     """
     from diptych.index import StoredIndex
-    from diptych.index.updating import missing_files
+    from diptych.service.indexing import missing_files
 
     if bool(options.ids) + bool(options.where) + options.missing != 1:
         raise UsageError("one choice of items is needed", "give ids, --where FIELD=VALUE or --missing")
@@ -165,7 +165,7 @@ def duplicates(index: IndexFolder, options: DuplicateOptions) -> None:
     """
     from diptych.core.table import Table
     from diptych.index import open_index
-    from diptych.index.updating import near_duplicates
+    from diptych.service.indexing import near_duplicates
 
     opened = open_index(index)
     with stop_on_signal():
@@ -216,7 +216,7 @@ def watch(
         diptych watch pictures --index runs/flickr8k/index-images-exact --once
     """
     from diptych.index import StoredIndex
-    from diptych.index.updating import missing_files, settled_changes
+    from diptych.service.indexing import missing_files, settled_changes
 
     stored, loaded = StoredIndex(options.index), dict[str, Any]()
     if not folder.is_dir():

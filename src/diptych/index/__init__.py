@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diptych.index.contract import Index, build_index, index_collection
+from diptych.index.contract import Index, build_index
 from diptych.index.engine import ENGINES, Engine, Hits, Option, Recall, measure_recall
 from diptych.index.journal import StoredIndex, open_index
 
@@ -15,7 +15,6 @@ __all__ = [
     "Recall",
     "StoredIndex",
     "build_index",
-    "index_collection",
     "measure_recall",
     "open_index",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ import numpy as np
 
 from diptych.core.errors import (
     DataError,
-    DiptychError,
     MismatchError,
     StorageError,
     UnknownNameError,
@@ -27,14 +25,10 @@ from diptych.core.errors import (
 )
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.locking import locked_in_place
-from diptych.core.options import parse_values
 from diptych.core.reading import opening, read_json
-from diptych.data.collection import Collection
 from diptych.data.records import Record, Where, check_records
 from diptych.encoders.embeddings import (
     Embeddings,
-    EncodedCollection,
-    Origin,
     SparseEmbeddings,
     term_fingerprint,
 )
@@ -43,7 +37,6 @@ from diptych.index.engine import (
     AnyEmbeddings,
     Engine,
     Hits,
-    IndexOptions,
     Known,
     OptionValue,
     Recall,
@@ -55,10 +48,8 @@ from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import (
     Captions,
     ChangedCaptions,
-    CollectionCaptions,
     Header,
     StoredCaptions,
-    collection_records,
     records_of,
     write_captions,
 )
@@ -539,36 +530,3 @@ def build_index(
 def engine_of(embeddings: AnyEmbeddings, name: str | None) -> Engine:
     """Return the engine of that name, or that of the kind of embeddings."""
     return ENGINES.get(name or ("inverted" if isinstance(embeddings, SparseEmbeddings) else "exact"))
-
-
-def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
-    """Return an index of a collection's images or captions, with captions to show where its data is there."""
-    whole = None
-    with suppress(
-        DiptychError
-    ):  # embeddings whose dataset is gone are searched without captions and metadata
-        whole = origin.collection()
-    settings = parse_values(options.option, "--option")
-    built = index_encoded(encoded, options.of, options.engine, whole, settings)
-    built.about["origin"] = asdict(origin)
-    return built
-
-
-def index_encoded(
-    encoded: EncodedCollection,
-    of: str,
-    engine: str | None,
-    collection: Collection | None,
-    settings: Mapping[str, Any],
-) -> Index:
-    """Return an index of the images or captions of what is encoded, with the captions and metadata of a collection."""
-    sides, more = {"images": encoded.images, "texts": encoded.texts}, dict(settings)
-    items, (others,) = sides.pop(of), sides.values()
-    if not len(items):
-        raise DataError(f"{encoded.about['dataset']} has no {of} to index", "give the others with --of")
-    if collection is not None and engine_of(items, engine).filters:
-        more.setdefault("records", list(collection_records(collection, items.kind)))
-    if collection is not None:
-        more["captions"] = CollectionCaptions(collection, items.kind)
-    # The other modality is what the index will be queried with: recall is measured on it.
-    return build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.data.records import Record, Where, check_records, check_where
+from diptych.data.records import Record, Where, check_records, check_where, record_line
 from diptych.index.engine import OptionValue
 
 OWN = "diptych"  # the payload's field of this package; next to it are the fields of the item's metadata
@@ -144,7 +144,7 @@ def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> Ite
     if records is not None and len(records) != len(ids):
         check_records(records, ids)
     for name, record in zip(ids, records or (), strict=False):
-        yield json.loads(check_records([record], [name], OWN)[0])
+        yield json.loads(record_line(name, record, OWN))
 
 
 def filter_of(where: Where) -> Any:

@@ -1,4 +1,4 @@
-"""Bring an index up to date: which images of a collection it does not hold, their insertion, files that are gone."""
+"""Indexes of collections: built, and brought up to date with files that are new, changed, copied or gone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from diptych.core.context import check_stop, report_to, stopping, task
-from diptych.core.errors import ImageError, UsageError
+from diptych.core.errors import DataError, DiptychError, ImageError, UsageError
+from diptych.core.options import parse_values
 from diptych.data.collection import Collection
 from diptych.data.images import image_content
 from diptych.data.loading import batched, read_ahead
-from diptych.index.contract import Index
-from diptych.index.engine import OF_PRODUCTS
+from diptych.encoders.embeddings import EncodedCollection, Origin
+from diptych.index.contract import Index, build_index, engine_of
+from diptych.index.engine import OF_PRODUCTS, IndexOptions
 from diptych.index.journal import StoredIndex
-from diptych.index.storage import collection_records, file_facts
+from diptych.index.storage import CollectionCaptions, collection_records, file_facts
 
 _BLOCK = 256  # images that are encoded and then durable
 
@@ -237,3 +240,36 @@ def settled_changes(
         else:
             before = now
             wait(every)
+
+
+def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
+    """Return an index of a collection's images or captions, with captions to show where its data is there."""
+    whole = None
+    with suppress(
+        DiptychError
+    ):  # embeddings whose dataset is gone are searched without captions and metadata
+        whole = origin.collection()
+    settings = parse_values(options.option, "--option")
+    built = index_encoded(encoded, options.of, options.engine, whole, settings)
+    built.about["origin"] = asdict(origin)
+    return built
+
+
+def index_encoded(
+    encoded: EncodedCollection,
+    of: str,
+    engine: str | None,
+    collection: Collection | None,
+    settings: Mapping[str, Any],
+) -> Index:
+    """Return an index of the images or captions of what is encoded, with the captions and metadata of a collection."""
+    sides, more = {"images": encoded.images, "texts": encoded.texts}, dict(settings)
+    items, (others,) = sides.pop(of), sides.values()
+    if not len(items):
+        raise DataError(f"{encoded.about['dataset']} has no {of} to index", "give the others with --of")
+    if collection is not None and engine_of(items, engine).filters:
+        more.setdefault("records", list(collection_records(collection, items.kind)))
+    if collection is not None:
+        more["captions"] = CollectionCaptions(collection, items.kind)
+    # The other modality is what the index will be queried with: recall is measured on it.
+    return build_index(items, engine, sample=others.rows[:1000] if len(others) else None, **more)
