@@ -25,11 +25,15 @@ _USED = 8_000  # terms that any vector has
 _LATENT = 256
 _BLOCK = 4096
 _DECAY = 0.5  # spectrum of the latent space: the j-th axis has standard deviation (j + 1) ** -_DECAY
-_FLAT_RANKS = 69.0  # the most frequent terms are about equally frequent
-_EXPONENT = 1.2
+# How document frequency falls with the rank: so many first terms are about equally frequent, then as this power.
+_FALL = {"flat": (69.0, 1.2), "peaked": (69.0, 1.2), "skewed": (4.0, 1.0)}
 _EXCESS = (1.049, 1.139)  # projections are not quite normal: so many more terms are asked for than come
 _COMMON = 1.0  # how much all terms lean to one axis, so that some bags are much larger than others
-_PEAK = {"flat": (1.0, 0.0), "peaked": (2.1, 0.45)}  # power of a weight, power of the term's rarity
+_PEAK = {
+    "flat": (1.0, 0.0),
+    "peaked": (2.1, 0.45),
+    "skewed": (2.1, 0.45),
+}  # power of a weight, power of the term's rarity
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +87,7 @@ def d2s_like(
     source = rng.permutation(np.resize(np.arange(documents), max(documents, queries)))[:queries]
     away = _points(queries, rng)
     asked, asked_dense = (_unit(points[source] + size * away) for size in (noise, dense_noise))
-    frequency = _frequencies(_EXCESS[0] * document_terms, _EXPONENT)
+    frequency = _frequencies(_EXCESS[0] * document_terms, *_FALL[weights])
     asked_frequency = _rescaled(frequency, _EXCESS[1] * query_terms)
     directions = rng.standard_normal((_USED, _LATENT)).astype(np.float32)
     directions[:, 0] += _COMMON
@@ -110,9 +114,9 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _frequencies(terms: float, exponent: float) -> np.ndarray:
+def _frequencies(terms: float, equal: float, exponent: float) -> np.ndarray:
     """(_USED,) float64 document frequencies by rank, in sum ``terms``."""
-    return _rescaled((np.arange(_USED) + _FLAT_RANKS) ** -exponent, terms)
+    return _rescaled((np.arange(_USED) + equal) ** -exponent, terms)
 
 
 def _rescaled(shape: np.ndarray, terms: float) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +16,7 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.index import Recall, build_index, measure_recall, open_index
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.kernels import load_kernels
+from diptych.index.segments import Segment
 
 
 def bags_of(count, width, seed, density=0.15, power=1.0):
@@ -80,14 +83,57 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
 
 
 def test_single_insertions_are_merged(make_bags):
-    rows = bags_of(100, 30, 10)
+    rows = bags_of(600, 30, 10)
     index = InvertedIndex.build(make_bags(rows[:1]))
-    for slot in range(1, 100):
+    for slot in range(1, 600):
         index.add([f"image-{slot}"], rows[[slot]])
-    sizes = [len(part) for part in index._segments.parts]
-    assert sum(sizes) == 100
-    assert len(sizes) <= 7
-    assert all(before >= 2 * after for before, after in pairwise(sizes))
+        if slot % 50 == 0:
+            index._segments.settle()
+            sizes = [len(part) for part in index._segments.parts]
+            assert sum(sizes) == slot + 1
+            assert len(sizes) <= 4
+            assert not index._segments.parts[0].few
+            check(index, rows[:20], rows[: slot + 1], 10)
+    assert index.search(rows, 10).ids == build_index(make_bags(rows)).search(rows, 10).ids
+
+
+def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
+    rows, queries = bags_of(300, 30, 11), bags_of(20, 30, 12)
+    go_on, build = threading.Event(), Segment.build
+    monkeypatch.setattr(Segment, "build", lambda *given: go_on.wait() and build(*given))
+    go_on.set()
+    index = InvertedIndex.build(make_bags(rows[:200]))
+    go_on.clear()
+    for slot in range(200, 290):
+        index.add([f"image-{slot}"], rows[[slot]])
+    assert [len(part) for part in index._segments.parts] == [200, 90]  # none of it is done
+    index.delete(["image-233"])
+    index.add([f"image-{slot}" for slot in range(290, 300)], rows[290:])
+    index.add(["image-233"], rows[[233]])
+    before = list(index.search(queries, 20))
+    go_on.set()
+    index._segments.settle()
+    assert [len(part) for part in index._segments.parts] == [232, 69]  # what came meanwhile is the tail
+    assert list(index.search(queries, 20)) == before
+    order = [*range(233), *range(234, 300), 233]
+    fresh = build_index(make_bags(rows[order], ids=[f"image-{slot}" for slot in order]))
+    assert before == list(fresh.search(queries, 20))
+    folder = index.save(tmp_path / "index")
+    assert list(open_index(folder).search(queries, 20)) == before
+
+
+def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(make_bags, monkeypatch, tmp_path):
+    rows = bags_of(200, 30, 13)
+    index = InvertedIndex.build(make_bags(rows[:100]))
+    with monkeypatch.context() as broken:
+        broken.setattr(Segment, "build", lambda *_: 1 / 0)
+        index.add([f"image-{slot}" for slot in range(100, 190)], rows[100:190])
+        concurrent.futures.wait([index._segments._merge])
+    refused(ZeroDivisionError, "division", index.add, ["image-190"], rows[[190]])
+    assert "image-190" not in index
+    check(index, rows[:20], rows[:190], 10)
+    index.add([f"image-{slot}" for slot in range(190, 200)], rows[190:])
+    assert open_index(index.save(tmp_path / "index")).ids == [f"image-{slot}" for slot in range(200)]
     check(index, rows, rows, 10)
 
 
@@ -126,7 +172,7 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
         array.flush()
     hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
     assert len(hits) == 3
-    for module in ("postings", "engines.inverted"):
+    for module in ("segments", "engines.inverted"):
         monkeypatch.setattr(f"diptych.index.{module}.can_compile", lambda: False)
     folder = build_index(make_bags(count=500, width=60)).save(tmp_path / "without-numba")
     columns = np.load(folder / "columns.npy", mmap_mode="r+")
@@ -135,7 +181,7 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
     monkeypatch.undo()  # postings are built at the first search
     opened = open_index(folder)
     with monkeypatch.context() as without:
-        without.setattr("diptych.index.postings.can_compile", lambda: False)
+        without.setattr("diptych.index.segments.can_compile", lambda: False)
         refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
     load_kernels()
     refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
@@ -319,11 +365,11 @@ def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monk
     index.delete([f"image-{slot}" for slot in range(0, 700, 9)])
     index.add(["late", "later"], rows[:2])
     compiled = [list(index.search(queries, k)) for k in (1, 10, 900)]
-    monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda: False)
-    monkeypatch.setattr("diptych.index.postings.load_kernels", None)
+    monkeypatch.setattr("diptych.index.segments.kernels_loaded", lambda: False)
+    monkeypatch.setattr("diptych.index.segments.load_kernels", None)
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
-    monkeypatch.setattr("diptych.index.postings.can_compile", lambda: False)  # Numba is not installed
-    monkeypatch.setattr("diptych.index.postings._FEW", 100)  # in blocks of a few rows
+    monkeypatch.setattr("diptych.index.segments.can_compile", lambda: False)  # Numba is not installed
+    monkeypatch.setattr("diptych.index.segments._FEW", 100)  # in blocks of a few rows
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
 
 
@@ -335,6 +381,6 @@ def test_products_are_added_in_four_sums_whoever_adds_them(make_bags, monkeypatc
     index = build_index(make_bags(rows))
     scores = []
     for loaded in (True, False):
-        monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda loaded=loaded: loaded)
+        monkeypatch.setattr("diptych.index.segments.kernels_loaded", lambda loaded=loaded: loaded)
         scores.append(dict(next(iter(index.search(np.ones((1, 10)), 2))))["image-1"])
     assert scores == [np.float32(1 + 2.0**-23)] * 2

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import MismatchError
 from diptych.index.engine import Hits, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
-from diptych.index.postings import Found, Segment
+from diptych.index.segments import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 
 
@@ -48,7 +48,7 @@ class CascadeIndex(InvertedIndex):
             room, whole = segment.postings.room(depth), depth == len(segment)
             return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
 
-        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids.alive, find))
+        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, self._ids, find))
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

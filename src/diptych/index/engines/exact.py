@@ -40,8 +40,8 @@ class ExactIndex(LocalIndex):
         return cls(store, IdTable(embeddings.ids), **known)
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        self._ids.append(ids)  # first: a search meanwhile finds a name for every row
         self._store.append(vectors)
-        self._ids.append(ids)
 
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
         return self._search_exact(queries, k)
