@@ -138,11 +138,10 @@ class Segment:
         searched, every = first or queries, NOTHING_DEAD if alive is None else alive
         if final:
             searched.check_terms()
-        rows = *self.rows.arrays, queries.width, *queries.arrays, depth or k
+        vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays, every
         for part in batches(len(queries), room):
-            choice = len(self), part.start, part.stop, whole, final, k, min(len(self), room)
-            best = found.found[part], found.slots[part], found.scores[part]
-            load_kernels().find(*rows, *searched.arrays, *self.postings.arrays, every, *choice, *best)
+            choice = (len(self), part.start, part.stop), whole, final, depth or k, min(len(self), room)
+            load_kernels().find(*vectors, *choice, *(array[part] for array in (found.found, *found[:2])))
         return found
 
 

@@ -8,7 +8,7 @@ from numba import boolean, int32, int64, types, uint8, uint16, uint32
 from diptych.index.kernels import GROUP
 from diptych.index.kernels.jit import PREPARED, jit, mapped
 from diptych.index.kernels.rows import kth_largest
-from diptych.index.kernels.simd import ROUND, add_rows, trailing_zeros
+from diptych.index.kernels.simd import ROUND, add_rows, prefetch, trailing_zeros
 
 _BIN = 7  # sums are counted by their upper 9 bits
 BINS = (65_535 >> _BIN) + 1
@@ -164,6 +164,11 @@ def _scatter(
     """
     last = np.int64(len(sums) - 1)
     touched = False
+    for term in range(start, end):  # lists lie here and there: their reads shall wait for memory together
+        begin = base + offsets[lists[term]]
+        for position in range(begin, base + offsets[lists[term] + 1], 32):
+            prefetch(documents.ctypes.data + 2 * position)
+            prefetch(codes.ctypes.data + position)
     for term in range(start, end):
         begin = base + offsets[lists[term]]
         stop = base + offsets[lists[term] + 1]

@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from diptych.index.kernels import GROUP
 
 # Terms after which it is checked whether a group of documents can still matter.
-ROUND = 4
+ROUND = 8
 
 _LANES = 32
 _PAIRS = GROUP // (2 * _LANES)  # loads of 64 bytes, each of them two vectors of 16-bit numbers
