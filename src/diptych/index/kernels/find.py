@@ -48,8 +48,7 @@ def candidates(
     windows, chosen = np.empty(asked, dtype=np.int64), np.arange(first, last)
     prepared = hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends
     place_of, steps, hubs = postings[0], postings[1], postings[2]
-    layout = place_of, steps, hubs.shape[2], chosen, whole
-    prepare(*queries, *layout, *prepared, units, windows, certain)
+    prepare(*queries, place_of, steps, hubs.shape[2], chosen, whole, *prepared, units, windows, certain)
     values, slots = np.empty((asked, room), dtype=np.uint16), np.empty((asked, room), dtype=np.int32)
     found, thresholds = np.empty(asked, dtype=np.int64), np.empty(asked, dtype=np.int64)
     best = values, slots, found, thresholds
