@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.real_vectors import given_set
 from benchmarks.sparse_vectors import d2s_like, dense_like, splade_like
@@ -223,34 +224,31 @@ def _changes(what: str, index: Index, queries: Any) -> Iterator[Line]:
         yield _aim(f"{what}: {label} speed after 1,000 changes ÷ before", ratio, 0.9)
 
 
-def measure(
-    documents: int = 100_000, adds: int = 1_000_000, seed: int = 0, quick: bool = False
-) -> list[Line]:
-    """Every kind of vectors, and changes of a large index."""
-    from threadpoolctl import threadpool_limits
+def _lines(documents: int, adds: int, seed: int, quick: bool) -> Iterator[Line]:
+    flat = d2s_like(documents, 500, seed)
+    sets = [("flat", flat.documents, flat.queries), ("SPLADE-like", *splade_like(documents, 500, seed))]
+    if (head := given_set(documents, 500)) is not None:
+        sets.append(("a trained head's", head.documents, head.queries))
+    ours = {}
+    for kind, rows, queries in sets:
+        ours[kind], found = _sparse(kind, rows, queries, quick)
+        yield from found
+    for kind, least in (("hard", 1.0), ("easy", 0.6)):
+        rows, queries = dense_like(documents, 500, seed, easy=kind == "easy")
+        yield from _dense(kind, rows, queries, ours["flat"], least, quick)
+    rows, queries = splade_like(adds, 300, seed)
+    ids, terms = ([str(number) for number in range(count)] for count in rows.shape)
+    bags = SparseEmbeddings(ids, canonical_rows(rows), terms, "bench", "bench", "image", {})
+    yield from _changes("sparse changes", build_index(bags, "inverted"), canonical_rows(queries))
+    dense, asked = dense_like(adds, 100, seed, easy=False)
+    made = Embeddings(ids, dense, "bench", "bench", "image", {})
+    yield from _changes("dense changes", build_index(made, "exact"), asked)
 
-    lines: list[Line] = []
+
+def measure(documents: int = 100_000, adds: int = 1_000_000, seed: int = 0) -> list[Line]:
+    """Every kind of vectors, and changes of a large index."""
     with threadpool_limits(1):
-        flat = d2s_like(documents, 500, seed)
-        sets = [("flat", flat.documents, flat.queries), ("SPLADE-like", *splade_like(documents, 500, seed))]
-        if (head := given_set(documents, 500)) is not None:
-            sets.append(("a trained head's", head.documents, head.queries))
-        ours = {}
-        for kind, rows, queries in sets:
-            ours[kind], found = _sparse(kind, rows, queries, quick)
-            lines += found
-        for kind, least in (("hard", 1.0), ("easy", 0.6)):
-            rows, queries = dense_like(documents, 500, seed, easy=kind == "easy")
-            lines += _dense(kind, rows, queries, ours["flat"], least, quick)
-        rows, queries = splade_like(adds, 300, seed)
-        ids, terms = ([str(number) for number in range(count)] for count in rows.shape)
-        bags = SparseEmbeddings(ids, canonical_rows(rows), terms, "bench", "bench", "image", {})
-        lines += _changes("sparse changes", build_index(bags, "inverted"), canonical_rows(queries))
-        dense, asked = dense_like(adds, 100, seed, easy=False)
-        lines += _changes(
-            "dense changes", build_index(Embeddings(ids, dense, "bench", "bench", "image", {})), asked
-        )
-    return lines
+        return list(_lines(documents, adds, seed, quick=False))
 
 
 def main() -> None:
@@ -262,12 +260,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="20,000 items, 100,000 for changes, small grids")
     given = parser.parse_args()
     documents, adds = (20_000, 100_000) if given.quick else (given.documents, given.adds)
-    for seed in range(given.seeds):
-        for line in measure(documents, adds, seed, given.quick):
-            print(
-                f"seed {seed} | {line.what} | {line.measured} | {line.aim} | {'✓' if line.holds else '✗'}",
-                flush=True,
-            )
+    with threadpool_limits(1):
+        for seed in range(given.seeds):
+            for line in _lines(documents, adds, seed, given.quick):
+                mark = "✓" if line.holds else "✗"
+                print(f"seed {seed} | {line.what} | {line.measured} | {line.aim} | {mark}", flush=True)
 
 
 if __name__ == "__main__":
