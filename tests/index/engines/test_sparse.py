@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from mapped import is_mapped
 from refusals import refused
 from scipy.sparse import csr_array, vstack
@@ -135,6 +137,61 @@ def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(make_bags
     index.add([f"image-{slot}" for slot in range(190, 200)], rows[190:])
     assert open_index(index.save(tmp_path / "index")).ids == [f"image-{slot}" for slot in range(200)]
     check(index, rows, rows, 10)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    path=st.lists(st.sampled_from(["add", "delete", "replace", "settle"]), max_size=12),
+)
+def test_any_changes_equal_a_fresh_build(make_bags, seed, path):
+    """With a tail of two documents, so that the thread is busy while others are added, deleted and found."""
+    rng, rows, queries = np.random.default_rng(seed), bags_of(200, 20, seed), bags_of(5, 20, seed + 1)
+    index = InvertedIndex.build(make_bags(rows[:20]))
+    slots = {f"image-{slot}": slot for slot in range(20)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diptych.index.segments._TAIL", (2, 4000))
+        patch.setattr("diptych.index.segments._RATIO", 2)
+        for step in path:
+            if step == "settle":
+                index._segments.settle()
+                continue
+            chosen = rng.choice(list(slots), 3, replace=False).tolist()
+            names = [f"image-{rng.integers(1000, 10**9)}" for _ in range(5)] if step == "add" else chosen
+            for name in names if step != "add" else ():
+                del slots[name]
+            if step == "delete":
+                index.delete(names)
+                continue
+            new = rng.integers(0, 200, len(names)).tolist()
+            index.add(names, rows[new], replace=step == "replace")
+            slots |= dict(zip(names, new, strict=True))
+            fresh = build_index(make_bags(rows[list(slots.values())], ids=list(slots)))
+            for k in (1, 7, 300):
+                assert list(index.search(queries, k)) == list(fresh.search(queries, k))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32), share=st.sampled_from([0.0, 0.05, 0.5]), k=st.sampled_from([1, 5, 130, 3000])
+)
+def test_what_is_left_by_its_bounds_is_not_missed(make_bags, seed, share, k):
+    """Documents in order of their topic, some groups without any term, weights of few values: skipped, tied, few."""
+    load_kernels()
+    rng = np.random.default_rng(seed)
+    count, width = 2000, 40
+    topic = np.sort(rng.integers(0, 6, count))
+    liked = rng.random((7, width)) < 0.4
+    dense = rng.integers(1, 4, (count, width)) * (liked[topic] & (rng.random((count, width)) < 0.5))
+    dense[300:900] *= rng.random((600, 1)) < 0.01
+    queries = rng.integers(1, 4, (6, width)) * liked[rng.integers(0, 7, 6)] * (rng.random((6, width)) < 0.7)
+    alive = rng.random(count) < rng.choice([0.1, 1.0])
+    index = build_index(make_bags(dense), hub_share=share)
+    index.delete([f"image-{slot}" for slot in np.flatnonzero(~alive)])
+    scores = (queries @ dense.T) * alive
+    for row, mine in enumerate(index.search(queries, k)):
+        order = [slot for slot in np.argsort(-scores[row], kind="stable").tolist() if scores[row, slot] > 0]
+        assert mine == [(f"image-{slot}", float(scores[row, slot])) for slot in order[:k]]
 
 
 def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
