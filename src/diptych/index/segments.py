@@ -115,7 +115,7 @@ class Segment:
             found = Found.nothing(len(queries), min(k, end - start))
             rows.best(queries, k, None if alive is None else alive[start:end], found)
             found.slots[...] += start
-            best = _merged(best, found, k)
+            best = _merged([best, found], k)
         return best
 
     def chosen(
@@ -239,15 +239,15 @@ class Segments:
         """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
         rows, start = SparseRows(queries), 0
         parts, alive = self.parts, ids.alive  # in this order: names are appended before documents
-        best: Found | None = None
+        each: list[Found] = []
         for part in filter(len, parts):
             here = None if alive is None else alive[start : start + len(part)]
             found = find(part, rows, min(k, len(part)), here)
             if start:
                 found.slots[...] += start
-            best = found if best is None else _merged(best, found, k)
+            each.append(found)
             start += len(part)
-        return Found.nothing(len(rows), k) if best is None else best
+        return _merged(each, k) if each else Found.nothing(len(rows), k)
 
 
 def _stacked(parts: tuple[Segment, ...]) -> csr_array:
@@ -256,12 +256,14 @@ def _stacked(parts: tuple[Segment, ...]) -> csr_array:
     return rows
 
 
-def _merged(one: Found, other: Found, k: int) -> Found:
-    """The k best of both; those of ``one`` have the smaller slots."""
-    scores = np.concatenate([_padded(one), _padded(other)], axis=1)
-    slots = np.concatenate([one.slots, other.slots], axis=1)
+def _merged(each: list[Found], k: int) -> Found:
+    """The k best of all; those of earlier ones have the smaller slots."""
+    if len(each) == 1:
+        return each[0]
+    scores = np.concatenate([_padded(one) for one in each], axis=1)
+    slots = np.concatenate([one.slots for one in each], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    found = np.minimum(one.found + other.found, k)
+    found = np.minimum(sum(one.found for one in each), k)
     return Found(np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1), found)
 
 

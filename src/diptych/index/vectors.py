@@ -255,7 +255,7 @@ def _best(
             scores[:, ~alive[start : start + len(block)]] = -np.inf
         least = best.min(axis=1) - 2 * error
         if len(block) > k and not np.isfinite(least).all():
-            least = np.maximum(least, np.partition(scores, -k, axis=1)[:, -k] - 2 * error)
+            least = np.maximum(least, _at_most_kth(scores, k) - 2 * error)
         # The largest number is below every score, and above those of what is dead.
         least = np.maximum(np.nextafter(least.astype(np.float32), -np.inf), np.finfo(np.float32).min)
         places = np.flatnonzero(scores >= least[:, None])
@@ -268,6 +268,16 @@ def _best(
             owner, place = np.nonzero(slots >= 0)
             pending = [(owner, slots[owner, place], best[owner, place])]
     return settled()
+
+
+def _at_most_kth(scores: np.ndarray, k: int) -> np.ndarray:
+    """Return for each row a number that at least k of it reach: the k-th largest of the largest of each part."""
+    parts = 16 * k
+    width = scores.shape[1] // parts
+    if width > 4 and (len(scores) == 1 or width * parts == scores.shape[1]):
+        scores = scores[:, : width * parts].reshape(len(scores), parts, width).max(axis=2)
+    kth: np.ndarray = np.partition(scores, -k, axis=1)[:, -k]
+    return kth
 
 
 def _table(count: int, owner: np.ndarray, values: np.ndarray, filler: float) -> np.ndarray:
