@@ -15,7 +15,7 @@ from benchmarks.table import Line, render
 from diptych.core.files import write_text
 
 MODULES = (
-    *("start", "recall", "search", "search_cold", "sparse_search", "training", "step_overhead"),
+    *("start", "recall", "search", "search_cold", "engines", "training", "step_overhead"),
     *("objectives", "chunks"),
     *("encoding", "encoding_memory", "protocol", "perturbations", "intent", "categories"),
 )

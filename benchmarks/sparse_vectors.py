@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-__all__ = ["SparseSet", "d2s_like"]
+__all__ = ["SparseSet", "d2s_like", "dense_like", "splade_like"]
 
 _VOCABULARY = 30_522
 _USED = 8_000  # terms that any vector has
@@ -99,10 +99,51 @@ def d2s_like(
     return SparseSet(rows, bags, _own(bags, share, own_terms, rng), points, asked_dense, source)
 
 
-def _points(count: int, rng: np.random.Generator) -> np.ndarray:
+def splade_like(documents: int, queries: int, seed: int = 0) -> tuple[csr_array, csr_array]:
+    """Pictures and captions of a skewed vocabulary, as SPLADE's: most weight on rare terms, many light frequent ones.
+
+    A document has 45 terms of its topic's 150, gamma-distributed, and 120 draws of a Zipf distribution, light; a query
+    10 of the heaviest of a document's and 26 light ones. Log-saturated, .71 of a query's weight lies on 10 terms and
+    .71 of a document's on 50; FLOPs are 1.9.
+    """
+    rng = np.random.default_rng(seed)
+    zipf = np.cumsum(1 / (np.arange(_VOCABULARY) + 20.0))
+    columns = rng.permutation(_VOCABULARY)  # of a rank
+    of_topic = rng.integers(300, 12_000, (2000, 150))
+    topic = rng.integers(0, len(of_topic), documents)
+    own = np.take_along_axis(of_topic[topic], rng.integers(0, 150, (documents, 45)), axis=1)
+    weights = rng.gamma(4, 0.6, (documents, 45))
+
+    def bags(own: np.ndarray, weights: np.ndarray, light: int, scale: float) -> csr_array:
+        drawn = np.searchsorted(zipf, rng.random((len(own), light)) * zipf[-1])
+        ranks = np.concatenate([own, drawn], axis=1)
+        heavy = np.concatenate([weights, rng.exponential(scale, drawn.shape)], axis=1)
+        row, place = np.nonzero(heavy > 0.05)
+        parts = heavy[row, place].astype(np.float32), (row, columns[ranks[row, place]])
+        made = csr_array(parts, shape=(len(own), _VOCABULARY))
+        made.sum_duplicates()
+        made.data = np.log1p(made.data)
+        return made
+
+    rows = bags(own, weights, 120, 0.35)
+    source = rng.permutation(np.resize(np.arange(documents), max(documents, queries)))[:queries]
+    heaviest = np.argsort(-weights[source] * rng.uniform(0.5, 1, (queries, 45)), axis=1)[:, :10]
+    asked, kept = (np.take_along_axis(part[source], heaviest, axis=1) for part in (own, weights))
+    return rows, bags(asked, kept * rng.uniform(0.5, 1.2, kept.shape), 26, 0.3)
+
+
+def dense_like(documents: int, queries: int, seed: int = 0, *, easy: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Unit rows and queries near some of them; easy to walk by a graph where few axes matter."""
+    rng = np.random.default_rng(seed)
+    decay, noise = (1.0, 0.7) if easy else (_DECAY, 1.7)
+    rows, away = _points(documents, rng, decay), _points(queries, rng, decay)
+    return rows, _unit(rows[rng.integers(0, documents, queries)] + np.float32(noise) * away)
+
+
+def _points(count: int, rng: np.random.Generator, decay: float = _DECAY) -> np.ndarray:
     """(count, 256) float32 unit rows of a space whose axes matter less and less."""
     points = rng.standard_normal((count, _LATENT)).astype(np.float32)
-    points *= (np.arange(_LATENT, dtype=np.float32) + 1) ** -_DECAY
+    points *= (np.arange(_LATENT, dtype=np.float32) + 1) ** -decay
     return _unit(points)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diptych.index.kernels import GROUP
 from diptych.index.postings import Postings
 from diptych.index.sparse_rows import SparseRows
 
@@ -30,6 +31,10 @@ def test_postings_hold_the_codes(make_bags):
         )
         np.testing.assert_array_equal(laid_out[:700], codes[:, hubs])
         assert not laid_out[700:].any()
+        padded = np.zeros((1024, len(hubs)))
+        padded[:700] = codes[:, hubs]
+        largest = padded.reshape(2, 512 // GROUP, GROUP, len(hubs)).max(axis=2).swapaxes(1, 2)
+        np.testing.assert_array_equal(postings.bounds, largest)
         for term in np.flatnonzero(postings.place_of < -1).tolist():
             number = -2 - postings.place_of[term]
             found = {}
@@ -62,7 +67,7 @@ def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, sha
     query[0, rng.permutation(width)[:terms]] = rng.lognormal(0, spread, terms)
     rows, asked = (SparseRows(make_bags(part).rows) for part in (dense, query))
     postings = Postings.build(rows, share, block=256, span=256)
-    found = postings.candidates(asked, np.arange(1), count, None, room=count, final=True, whole=whole)
+    found = postings.candidates(asked, slice(0, 1), count, None, room=count, whole=whole)
     sums = np.zeros(count)
     sums[found.slots[0, : found.found[0]]] = found.values[0, : found.found[0]]
     scores = (rows.csr().astype(np.float64) @ asked.csr().astype(np.float64).T).toarray()[:, 0]
@@ -95,7 +100,7 @@ class Recorder:
 def load():
     while "diptych.index.kernels.compiled" not in sys.modules:
         pass
-    got.append(load_kernels().scan)  # the main thread has begun with it and is not done
+    got.append(load_kernels().find)  # the main thread has begun with it and is not done
 
 other = threading.Thread(target=load)
 other.start()
@@ -103,7 +108,7 @@ with report_to(Recorder()):
     kernels = load_kernels()
     assert load_kernels() is kernels
 other.join()
-assert got == [kernels.scan], got
+assert got == [kernels.find], got
 assert lines == ["compiling the sparse engine (once per machine)", "over"], lines
 """
 

@@ -174,7 +174,7 @@ class Hits:
         longest = slots.shape[1] if found is None else int(found.max(initial=0))
         ids: Any = names[slots[:, :longest]].tolist()
         kept = np.array(scores[:, :longest], dtype=np.float32)
-        if found is not None:
+        if found is not None and found.min(initial=longest) < longest:
             ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
             kept[np.arange(longest) >= found[:, None]] = -np.inf
         return cls(ids, kept, requested)

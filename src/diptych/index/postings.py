@@ -9,18 +9,14 @@ again that can be among the best.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
-from diptych.core.errors import StorageError, UsageError
-from diptych.index.kernels import can_compile, kernels_loaded, load_kernels
+from diptych.core.errors import StorageError
+from diptych.index.kernels import GROUP, load_kernels
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import load_array
 
@@ -32,6 +28,7 @@ MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 # codes are added up and numbers of documents cut to the span.
 TYPES: dict[str, type[np.generic]] = {
     "hubs": np.uint8,
+    "bounds": np.uint8,
     "starts": np.int64,
     "offsets": np.int32,
     "documents": np.uint16,
@@ -54,6 +51,7 @@ def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
         and blocks == -(-count // block)
         and len(starts) - 1 == len(offsets) == -(-count // span)
         and lists >= 0
+        and arrays["bounds"].shape == (len(offsets), rows, span // GROUP)
         and postings == len(arrays["codes"]) == starts[-1]
         and starts[0] == 0
         and not offsets[:, 0].any()
@@ -73,6 +71,7 @@ SPAN = 8192
 
 TOO_MANY, UNCERTAIN = -1, -2
 
+NOTHING_DEAD = np.empty(0, dtype=np.bool_)
 _FEWEST = 8  # documents of a hub
 _ROOM = 2048  # candidates of a query beyond 8k
 _TINY = float(np.finfo(np.float32).tiny)
@@ -99,6 +98,7 @@ class Postings:
 
     count: int  # n
     hubs: np.ndarray  # (blocks, hubs, block)
+    bounds: np.ndarray  # (spans, hubs, groups of a span) the largest code of each group
     starts: np.ndarray  # (spans + 1,)
     offsets: np.ndarray  # (spans, lists + 1)
     documents: np.ndarray  # (postings,) numbers within the span
@@ -132,6 +132,7 @@ class Postings:
         made = cls(
             count=len(rows),
             hubs=np.zeros((blocks, np.count_nonzero(hub), block), dtype=np.uint8),
+            bounds=np.zeros((spans, np.count_nonzero(hub), span // GROUP), dtype=np.uint8),
             starts=np.zeros(spans + 1, dtype=np.int64),
             offsets=np.zeros((spans, np.count_nonzero(listed) + 1), dtype=np.int32),
             documents=np.empty(postings, dtype=np.uint16),
@@ -140,55 +141,29 @@ class Postings:
             steps=steps,
             span=np.array([span], dtype=np.int64),
         )
-        laid_out = (made.hubs, made.starts, made.offsets, made.documents, made.codes)
+        laid_out = (made.hubs, made.bounds, made.starts, made.offsets, made.documents, made.codes)
         kernels.fill(*rows.arrays, place_of, steps, 0.5 if nearest else 0.0, *laid_out, span)
         return made
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what the kernels take."""
+        lists = self.starts, self.offsets, self.documents, self.codes, int(self.span[0])
+        return self.place_of, self.steps, self.hubs, self.bounds, *lists
+
     def candidates(
-        self,
-        queries: SparseRows,
-        chosen: np.ndarray,
-        k: int,
-        alive: np.ndarray | None,
-        *,
-        room: int,
-        final: bool = False,
-        whole: bool = False,
+        self, queries: SparseRows, chosen: slice, k: int, alive: np.ndarray | None, *, room: int, whole: bool
     ) -> Candidates:
-        """Return what can be among the ``k`` best for some of the queries.
+        """Return the ``k`` documents of the largest sums for some of the queries.
 
         Args:
-            chosen: (q,) int64, which of the queries.
             alive: (n,) bool, which documents can be found; None: all.
         """
-        kernels = load_kernels()
-        count = len(chosen)
-        longest = int(np.diff(queries.indptr)[chosen].max())
-        if final and longest > kernels.MOST_TERMS:
-            raise UsageError(
-                f"a query has {longest:,} terms, sums of 8-bit weights hold {kernels.MOST_TERMS:,}",
-                "search with the inverted engine, or keep the strongest terms of each query",
-            )
-        terms = int(np.sum(queries.indptr[chosen + 1] - queries.indptr[chosen]))
-        hub_rows, hub_weights = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.uint16)
-        lists, list_weights = np.empty(terms, dtype=np.int32), np.empty(terms, dtype=np.uint32)
-        hub_ends, list_ends, windows = (np.empty(count, dtype=np.int64) for _ in range(3))
-        units, certain = np.empty(count, dtype=np.float64), np.empty(count, dtype=np.bool_)
-        # Room for the last, shorter round of the longest query.
-        rests = np.empty((count, 1 + longest // 8), dtype=np.uint16)
-        prepared = (hub_rows, hub_weights, hub_ends, rests, lists, list_weights, list_ends)
-        layout = self.place_of, self.steps, self.hubs.shape[2]
-        kernels.prepare(*queries.arrays, *layout, chosen, whole, *prepared, units, windows, certain)
+        queries.check_terms()
+        every, part = NOTHING_DEAD if alive is None else alive, (self.count, chosen.start, chosen.stop)
         room = min(self.count, room)
-        values, slots = np.empty((count, room), dtype=np.uint16), np.empty((count, room), dtype=np.int32)
-        found, thresholds = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-        postings = self.hubs, self.starts, self.offsets, self.documents, self.codes, int(self.span[0])
-        every = np.empty(0, dtype=np.bool_) if alive is None else alive
-        best = values, slots, found, thresholds
-        kernels.scan(*postings, every, self.count, *prepared, windows, final, k, *best)
-        if not final:
-            found[~certain & (found >= 0) & ((found < k) | (thresholds <= 1))] = UNCERTAIN
-        return Candidates(slots, values, found, units)
+        found = load_kernels().candidates(queries.arrays, self.arrays, every, part, whole, True, k, room)
+        return Candidates(*found)
 
     @staticmethod
     def room(k: int) -> int:
@@ -201,7 +176,11 @@ class Postings:
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> Postings:
-        shapes: dict[str, tuple[int | None, ...]] = {"hubs": (None, None, None), "offsets": (None, None)}
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "hubs": (None,) * 3,
+            "bounds": (None,) * 3,
+            "offsets": (None, None),
+        }
         shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
         arrays = {}
         for name, kind in TYPES.items():
@@ -212,171 +191,3 @@ class Postings:
                 f"the postings in {folder} are not those of {count:,} documents", "build the index again"
             )
         return cls(count=count, **arrays)
-
-
-_FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
-_CANDIDATES = 1 << 23  # of all queries of a batch
-_QUERIES = 1024
-
-
-class Found(NamedTuple):
-    """The best documents of each query: (q, k) slots and scores, of which the first ``found`` count."""
-
-    slots: np.ndarray
-    scores: np.ndarray
-    found: np.ndarray
-
-    @classmethod
-    def nothing(cls, queries: int, k: int) -> Found:
-        """Room for the best k of each query."""
-        slots, scores = np.zeros((queries, k), dtype=np.int64), np.zeros((queries, k), dtype=np.float32)
-        return cls(slots, scores, np.zeros(queries, dtype=np.int64))
-
-
-def batches(queries: int, room: int) -> list[np.ndarray]:
-    """The numbers of queries in batches whose candidates, ``room`` for each, fit in memory."""
-    size = max(1, min(_QUERIES, _CANDIDATES // max(1, room)))
-    return [np.arange(start, min(start + size, queries)) for start in range(0, queries, size)]
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """Some documents: ``rows`` hold their weights, ``postings`` where to look for them."""
-
-    rows: SparseRows
-    hub_share: float
-    built: Postings | None  # None where the kernels that build postings could not be compiled
-
-    @classmethod
-    def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        kept = SparseRows(rows)
-        kept.check_columns()
-        return cls(kept, hub_share, Postings.build(kept, hub_share) if can_compile() else None)
-
-    @cached_property
-    def postings(self) -> Postings:
-        """The postings, built now where they were not built before."""
-        if self.built is None:
-            self.rows.check_columns()
-        return self.built or Postings.build(self.rows, self.hub_share)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def best(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
-        """The ``k`` best for each query; fewer where fewer share a term."""
-        few_products = len(self.rows.weights) * len(queries) <= _FEW and not kernels_loaded()
-        if few_products or not can_compile():
-            return self._by_numpy(queries, k, alive)
-        found = self.chosen(queries, k, alive, self.postings.room(k), whole=False)
-        for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
-            left = np.flatnonzero(found.found == status)
-            if len(left):
-                again = self.chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
-                for mine, new in zip(found, again, strict=True):
-                    mine[left] = new
-        for query in np.flatnonzero(found.found < 0).tolist():
-            found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
-        return found
-
-    def _by_numpy(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
-        """Go through all rows, in blocks of ``_FEW`` weights."""
-        self.rows.check_columns()
-        starts = np.searchsorted(self.rows.indptr, np.arange(0, len(self.rows.weights) + 1, _FEW))
-        bounds = [0, *starts[1:].tolist(), len(self)]
-        best = Found.nothing(len(queries), 0)
-        for start, end in pairwise(sorted(set(bounds))):
-            rows = SparseRows(self.rows.take(slice(start, end)))
-            found = Found.nothing(len(queries), min(k, end - start))
-            rows.best(queries, k, None if alive is None else alive[start:end], found)
-            found.slots[...] += start
-            best = _merged(best, found, k)
-        return best
-
-    def chosen(
-        self,
-        queries: SparseRows,
-        k: int,
-        alive: np.ndarray | None,
-        room: int,
-        *,
-        whole: bool,
-        first: SparseRows | None = None,
-        depth: int = 0,
-    ) -> Found:
-        """Return the best of those that the postings choose; see :class:`Candidates` for ``found`` below 0.
-
-        Args:
-            first: what the postings are searched for, for ``depth`` candidates; the queries themselves by default.
-        """
-        found, final = Found.nothing(len(queries), k), first is not None
-        for batch in batches(len(queries), room):
-            candidates = self.postings.candidates(
-                first or queries, batch, depth or k, alive, room=room, final=final, whole=whole
-            )
-            part = slice(int(batch[0]), int(batch[-1]) + 1)
-            found.found[part] = candidates.found
-            best = [array[part] for array in found]
-            load_kernels().rescore(
-                *(*self.rows.arrays, *queries.arrays, part.start, queries.width),
-                *(candidates.slots, best[2], k, best[0], best[1]),
-            )
-        return found
-
-
-class Segments:
-    """All documents of an index; slots are numbered through."""
-
-    def __init__(self, first: Segment, hub_share: float) -> None:
-        self.parts: list[Segment] = [first]
-        self._hub_share = hub_share
-
-    def __len__(self) -> int:
-        return sum(len(part) for part in self.parts)
-
-    def append(self, rows: csr_array) -> None:
-        self.parts.append(Segment.build(rows, self._hub_share))
-        while len(self.parts) > 1 and len(self.parts[-2]) < 2 * len(self.parts[-1]):
-            last, before = self.parts.pop(), self.parts.pop()
-            self.parts.append(Segment.build(_stacked([before, last]), self._hub_share))
-
-    def take(self, slots: np.ndarray) -> csr_array:
-        rows = self.parts[0].rows.csr() if len(self.parts) == 1 else _stacked(self.parts)
-        return rows[slots]
-
-    def best(
-        self,
-        queries: csr_array,
-        k: int,
-        alive: np.ndarray | None,
-        find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
-    ) -> Found:
-        """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
-        rows, start = SparseRows(queries), 0
-        best: Found | None = None
-        for part in filter(len, self.parts):
-            here = None if alive is None else alive[start : start + len(part)]
-            found = find(part, rows, min(k, len(part)), here)
-            found.slots[...] += start
-            best = found if best is None else _merged(best, found, k)
-            start += len(part)
-        return Found.nothing(len(rows), k) if best is None else best
-
-
-def _stacked(parts: list[Segment]) -> csr_array:
-    rows = csr_array(vstack([part.rows.csr() for part in parts], format="csr"))
-    rows.has_canonical_format = True
-    return rows
-
-
-def _merged(one: Found, other: Found, k: int) -> Found:
-    """The k best of both; those of ``one`` have the smaller slots."""
-    scores = np.concatenate([_padded(one), _padded(other)], axis=1)
-    slots = np.concatenate([one.slots, other.slots], axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    found = np.minimum(one.found + other.found, k)
-    return Found(np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1), found)
-
-
-def _padded(found: Found) -> np.ndarray:
-    return np.where(np.arange(found.scores.shape[1]) < found.found[:, None], found.scores, -np.inf)

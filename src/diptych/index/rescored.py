@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import StorageError
 from diptych.index.engine import Hits, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
-from diptych.index.postings import Found
+from diptych.index.segments import Found
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header

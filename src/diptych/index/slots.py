@@ -20,7 +20,7 @@ from diptych.data.records import Record, RecordTable, Where, check_records
 from diptych.index.contract import Change, Index
 from diptych.index.engine import AnyEmbeddings, Hits, OptionValue, Vectors
 from diptych.index.storage import REBUILD, Header, load_array
-from diptych.index.vectors import RowStore, top_k
+from diptych.index.vectors import Growing, RowStore, top_k
 
 _IDS, _DEAD = "ids.json", "dead.npy"
 _MASKS = 64  # conditions whose items are kept
@@ -34,13 +34,15 @@ class IdTable:
         dead: (n,) bool, which of them are dead; the live ids are unique. None: all live.
 
     Attributes:
+        live: how many slots are not dead.
         names: (slots,) object, the id of every slot, dead ones included.
     """
 
     def __init__(self, ids: Sequence[str], dead: np.ndarray | None = None) -> None:
-        self.names: np.ndarray = np.array([*ids, None], dtype=object)[:-1]
-        self._alive = np.ones(len(self.names), dtype=bool) if dead is None else ~dead
+        self._names = Growing(np.array([*ids, None], dtype=object)[:-1])
+        self._alive = Growing(np.ones(len(self), dtype=bool) if dead is None else ~dead)
         self._slot_of: dict[str, int] | None = None
+        self.live = int(np.count_nonzero(self._alive.view))
 
     def _slots(self) -> dict[str, int]:
         if self._slot_of is None:
@@ -49,13 +51,17 @@ class IdTable:
         return self._slot_of
 
     @property
+    def names(self) -> np.ndarray:
+        return self._names.view
+
+    @property
     def alive(self) -> np.ndarray | None:
         """(slots,) bool: which can be found; None when all can."""
-        return None if self._alive.all() else self._alive
+        return None if self.live == len(self) else self._alive.view
 
     def live_slots(self) -> np.ndarray:
         """(live,) int64: the slots that are not dead, in order."""
-        return np.flatnonzero(self._alive)
+        return np.flatnonzero(self._alive.view)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,19 +79,20 @@ class IdTable:
         return self._slots()[name]
 
     def append(self, names: Sequence[str]) -> None:
-        slots = self._slots()
-        slots.update((name, len(self) + place) for place, name in enumerate(names))
-        self.names = np.concatenate([self.names, np.array([*names, None], dtype=object)[:-1]])
-        self._alive = np.concatenate([self._alive, np.ones(len(names), dtype=bool)])
+        self._slots().update((name, len(self) + place) for place, name in enumerate(names))
+        self._alive.extend(np.ones(len(names), dtype=bool))
+        self._names.extend(np.array([*names, None], dtype=object)[:-1])
+        self.live += len(names)
 
     def kill(self, names: Sequence[str]) -> None:
         slots = self._slots()
-        self._alive[[slots.pop(name) for name in names]] = False
+        self._alive.view[[slots.pop(name) for name in names]] = False
+        self.live -= len(names)
 
     def write(self, folder: Path, *, live: bool) -> None:
         write_json(folder / _IDS, (self.names[self.live_slots()] if live else self.names).tolist())
         if not live:
-            np.save(folder / _DEAD, ~self._alive)
+            np.save(folder / _DEAD, ~self._alive.view)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -257,7 +264,7 @@ class SlotIndex(Index):
         self._ids.kill(ids)
 
     def __len__(self) -> int:
-        return len(self._ids.live_slots())
+        return self._ids.live
 
     def __contains__(self, item_id: object) -> bool:
         return item_id in self._ids

@@ -30,6 +30,13 @@ class SparseRows:
         self.columns: np.ndarray = np.ascontiguousarray(np.asarray(rows.indices), dtype=np.int32)
         self.weights: np.ndarray = np.ascontiguousarray(np.asarray(rows.data), dtype=np.float32)
 
+    @classmethod
+    def of(cls, indptr: np.ndarray, columns: np.ndarray, weights: np.ndarray, width: int) -> SparseRows:
+        """Return the rows of arrays that have the types already."""
+        rows = object.__new__(cls)
+        rows.indptr, rows.columns, rows.weights, rows.width = indptr, columns, weights, width
+        return rows
+
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
@@ -44,6 +51,15 @@ class SparseRows:
                 f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
                 f"{self.width:,} terms expected: a file of the index is corrupt",
                 "build the index again from its embeddings",
+            )
+
+    def check_terms(self) -> None:
+        """Refuse queries of more terms than sums of 8-bit weights have room for."""
+        longest, most = int(np.diff(self.indptr).max(initial=0)), load_kernels().MOST_TERMS
+        if longest > most:
+            raise UsageError(
+                f"a query has {longest:,} terms, sums of 8-bit weights hold {most:,}",
+                "search with the inverted engine, or keep the strongest terms of each query",
             )
 
     def frequency(self) -> np.ndarray:
@@ -105,12 +121,9 @@ class SparseRows:
                 f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again"
             )
         size = (int(indptr[-1]),)
-        rows = object.__new__(cls)
-        rows.width = width
-        rows.indptr = indptr
-        rows.columns = np.asarray(load_array(folder / "columns.npy", size, np.int32, mapped=True))
-        rows.weights = np.asarray(load_array(folder / "weights.npy", size, np.float32, mapped=True))
-        return rows
+        columns = np.asarray(load_array(folder / "columns.npy", size, np.int32, mapped=True))
+        weights = np.asarray(load_array(folder / "weights.npy", size, np.float32, mapped=True))
+        return cls.of(indptr, columns, weights, width)
 
 
 # So that no score of vectors of up to 10^8 terms overflows float32.
@@ -130,8 +143,16 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
     if given.dtype.kind not in "fiub":
         raise UsageError(f"{what} vectors must be real numbers, got {given.dtype}")
     _check_structure(given, what)
-    matrix = csr_array(given)
+    matrix = given if isinstance(given, csr_array) else csr_array(given)
     data = matrix.data
+    usual = data.dtype == np.float32 and len(data) == matrix.indptr[-1]
+    if (
+        usual
+        and data.min(initial=1) > 0
+        and data.max(initial=1) <= LARGEST_WEIGHT
+        and matrix.has_canonical_format
+    ):
+        return matrix  # as those of an encoder are: for one query, what follows takes longer than the search
     lowest, highest = data.min(initial=0), data.max(initial=0)
     if not 0 <= lowest <= highest <= LARGEST_WEIGHT:  # a NaN neither
         for bad, error, wrong, fix in (

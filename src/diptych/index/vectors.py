@@ -99,6 +99,29 @@ def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.nd
     return norms
 
 
+class Growing:
+    """An array that grows at its end; views of it that were taken before stay as they are.
+
+    Args:
+        first: copied, with room for an eighth more, so that the first to be appended does not wait for a copy.
+    """
+
+    def __init__(self, first: np.ndarray) -> None:
+        self._room = np.empty((len(first) + len(first) // 8, *first.shape[1:]), dtype=first.dtype)
+        self._room[: len(first)] = first
+        self.view = self._room[: len(first)]
+
+    def extend(self, more: np.ndarray) -> None:
+        count, needed = len(self.view), len(self.view) + len(more)
+        if needed > len(self._room):
+            # Doubling: n single appends copy 2n rows, not n²/2.
+            room = np.empty((max(needed, 2 * len(self._room)), *self._room.shape[1:]), dtype=self._room.dtype)
+            room[:count] = self.view
+            self._room = room
+        self._room[count:needed] = more
+        self.view = self._room[:needed]
+
+
 class RowStore:
     """(n, d) float32 rows that can grow without touching what is mapped.
 
@@ -109,12 +132,13 @@ class RowStore:
 
     def __init__(self, base: np.ndarray, norms: np.ndarray | None = None) -> None:
         self._base = np.asarray(base)  # a plain view: slicing np.memmap objects costs microseconds each
-        self._tail = np.empty((0, self._base.shape[1]), dtype=np.float32)
-        self._tail_rows = 0
-        self._norms = norms
+        self._tail = Growing(np.empty((0, self._base.shape[1]), dtype=np.float32))
+        self._tail_norms = Growing(np.empty(0, dtype=np.float32))
+        self._base_norms = norms
+        self._longest: np.float32 | None = None
 
     def __len__(self) -> int:
-        return len(self._base) + self._tail_rows
+        return len(self._base) + len(self._tail.view)
 
     @property
     def width(self) -> int:
@@ -122,35 +146,37 @@ class RowStore:
 
     @property
     def norms(self) -> np.ndarray:
-        if self._norms is None:
-            self._norms = row_norms(self._base, None, "item")  # append measures the tail's
-        return self._norms
+        if self._base_norms is None:
+            self._base_norms = row_norms(self._base, None, "item")
+        return np.concatenate([self._base_norms, self._tail_norms.view])
+
+    @property
+    def longest(self) -> np.float32:
+        """The largest of the norms."""
+        if self._longest is None:
+            self._longest = self.norms.max(initial=0)
+        return self._longest
 
     def append(self, rows: np.ndarray) -> None:
-        self._norms = np.concatenate([self.norms, row_norms(rows, None, "item")])
-        needed = self._tail_rows + len(rows)
-        if needed > len(self._tail):
-            # Doubling: n single appends copy 2n rows, not n²/2.
-            grown = np.empty((max(needed, 2 * len(self._tail)), self.width), dtype=np.float32)
-            grown[: self._tail_rows] = self._tail[: self._tail_rows]
-            self._tail = grown
-        self._tail[self._tail_rows : needed] = rows
-        self._tail_rows = needed
+        norms = row_norms(rows, None, "item")
+        self._longest = max(self.longest, norms.max(initial=0))
+        self._tail_norms.extend(norms)
+        self._tail.extend(rows)
 
     def blocks(self, size: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
-        for offset, part in ((0, self._base), (len(self._base), self._tail[: self._tail_rows])):
+        for offset, part in ((0, self._base), (len(self._base), self._tail.view)):
             for start in range(0, len(part), size):
                 yield offset + start, part[start : start + size]
 
     def take(self, slots: np.ndarray) -> np.ndarray:
         rows: np.ndarray
-        if not self._tail_rows:
+        if not len(self._tail.view):
             rows = self._base[slots]
             return rows
         rows = np.empty((*slots.shape, self.width), dtype=np.float32)
         tail = slots >= len(self._base)
         rows[~tail] = self._base[slots[~tail]]
-        rows[tail] = self._tail[slots[tail] - len(self._base)]
+        rows[tail] = self._tail.view[slots[tail] - len(self._base)]
         return rows
 
     def write(self, path: Path, slots: np.ndarray) -> None:
@@ -204,7 +230,7 @@ def _best(
     count, width = queries.shape
     lengths = np.sqrt(np.vecdot(queries, queries)).astype(np.float64)
     unit, tiny = 2.1 * (width + 2) * np.finfo(np.float32).eps / 2, float(np.finfo(np.float32).tiny)
-    error = unit * lengths * float(rows.norms.max()) + 4 * width * tiny
+    error = unit * lengths * float(rows.longest) + 4 * width * tiny
     best = np.full((count, k), -np.inf, dtype=np.float32)  # scores of products
     size = min(_MOST_ROWS, max(_FEWEST_ROWS, _SCORES // count))
     buffer = np.empty(count * size, dtype=np.float32)
@@ -229,7 +255,7 @@ def _best(
             scores[:, ~alive[start : start + len(block)]] = -np.inf
         least = best.min(axis=1) - 2 * error
         if len(block) > k and not np.isfinite(least).all():
-            least = np.maximum(least, np.partition(scores, -k, axis=1)[:, -k] - 2 * error)
+            least = np.maximum(least, _at_most_kth(scores, k) - 2 * error)
         # The largest number is below every score, and above those of what is dead.
         least = np.maximum(np.nextafter(least.astype(np.float32), -np.inf), np.finfo(np.float32).min)
         places = np.flatnonzero(scores >= least[:, None])
@@ -242,6 +268,16 @@ def _best(
             owner, place = np.nonzero(slots >= 0)
             pending = [(owner, slots[owner, place], best[owner, place])]
     return settled()
+
+
+def _at_most_kth(scores: np.ndarray, k: int) -> np.ndarray:
+    """Return for each row a number that at least k of it reach: the k-th largest of the largest of each part."""
+    parts = 16 * k
+    width = scores.shape[1] // parts
+    if width > 4 and (len(scores) == 1 or width * parts == scores.shape[1]):
+        scores = scores[:, : width * parts].reshape(len(scores), parts, width).max(axis=2)
+    kth: np.ndarray = np.partition(scores, -k, axis=1)[:, -k]
+    return kth
 
 
 def _table(count: int, owner: np.ndarray, values: np.ndarray, filler: float) -> np.ndarray:

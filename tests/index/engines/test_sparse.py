@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from mapped import is_mapped
 from refusals import refused
 from scipy.sparse import csr_array, vstack
@@ -14,6 +18,7 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UsageErr
 from diptych.index import Recall, build_index, measure_recall, open_index
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.kernels import load_kernels
+from diptych.index.segments import Segment
 
 
 def bags_of(count, width, seed, density=0.15, power=1.0):
@@ -80,15 +85,113 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
 
 
 def test_single_insertions_are_merged(make_bags):
-    rows = bags_of(100, 30, 10)
+    rows = bags_of(600, 30, 10)
     index = InvertedIndex.build(make_bags(rows[:1]))
-    for slot in range(1, 100):
+    for slot in range(1, 600):
         index.add([f"image-{slot}"], rows[[slot]])
-    sizes = [len(part) for part in index._segments.parts]
-    assert sum(sizes) == 100
-    assert len(sizes) <= 7
-    assert all(before >= 2 * after for before, after in pairwise(sizes))
+        if slot % 50 == 0:
+            index._segments.settle()
+            sizes = [len(part) for part in index._segments.parts]
+            assert sum(sizes) == slot + 1
+            assert len(sizes) <= 4
+            assert not index._segments.parts[0].few
+            check(index, rows[:20], rows[: slot + 1], 10)
+    assert index.search(rows, 10).ids == build_index(make_bags(rows)).search(rows, 10).ids
+
+
+def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
+    rows, queries = bags_of(300, 30, 11), bags_of(20, 30, 12)
+    go_on, build = threading.Event(), Segment.build
+    monkeypatch.setattr(Segment, "build", lambda *given: go_on.wait() and build(*given))
+    go_on.set()
+    index = InvertedIndex.build(make_bags(rows[:200]))
+    go_on.clear()
+    for slot in range(200, 290):
+        index.add([f"image-{slot}"], rows[[slot]])
+    assert [len(part) for part in index._segments.parts] == [200, 90]  # none of it is done
+    index.delete(["image-233"])
+    index.add([f"image-{slot}" for slot in range(290, 300)], rows[290:])
+    index.add(["image-233"], rows[[233]])
+    before = list(index.search(queries, 20))
+    go_on.set()
+    index._segments.settle()
+    assert [len(part) for part in index._segments.parts] == [232, 69]  # what came meanwhile is the tail
+    assert list(index.search(queries, 20)) == before
+    order = [*range(233), *range(234, 300), 233]
+    fresh = build_index(make_bags(rows[order], ids=[f"image-{slot}" for slot in order]))
+    assert before == list(fresh.search(queries, 20))
+    folder = index.save(tmp_path / "index")
+    assert list(open_index(folder).search(queries, 20)) == before
+
+
+def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(make_bags, monkeypatch, tmp_path):
+    rows = bags_of(200, 30, 13)
+    index = InvertedIndex.build(make_bags(rows[:100]))
+    with monkeypatch.context() as broken:
+        broken.setattr(Segment, "build", lambda *_: 1 / 0)
+        index.add([f"image-{slot}" for slot in range(100, 190)], rows[100:190])
+        concurrent.futures.wait([index._segments._merge])
+    refused(ZeroDivisionError, "division", index.add, ["image-190"], rows[[190]])
+    assert "image-190" not in index
+    check(index, rows[:20], rows[:190], 10)
+    index.add([f"image-{slot}" for slot in range(190, 200)], rows[190:])
+    assert open_index(index.save(tmp_path / "index")).ids == [f"image-{slot}" for slot in range(200)]
     check(index, rows, rows, 10)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    path=st.lists(st.sampled_from(["add", "delete", "replace", "settle"]), max_size=12),
+)
+def test_any_changes_equal_a_fresh_build(make_bags, seed, path):
+    """With a tail of two documents, so that the thread is busy while others are added, deleted and found."""
+    rng, rows, queries = np.random.default_rng(seed), bags_of(200, 20, seed), bags_of(5, 20, seed + 1)
+    index = InvertedIndex.build(make_bags(rows[:20]))
+    slots = {f"image-{slot}": slot for slot in range(20)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diptych.index.segments._TAIL", (2, 4000))
+        patch.setattr("diptych.index.segments._RATIO", 2)
+        for step in path:
+            if step == "settle":
+                index._segments.settle()
+                continue
+            chosen = rng.choice(list(slots), 3, replace=False).tolist()
+            names = [f"image-{rng.integers(1000, 10**9)}" for _ in range(5)] if step == "add" else chosen
+            for name in names if step != "add" else ():
+                del slots[name]
+            if step == "delete":
+                index.delete(names)
+                continue
+            new = rng.integers(0, 200, len(names)).tolist()
+            index.add(names, rows[new], replace=step == "replace")
+            slots |= dict(zip(names, new, strict=True))
+            fresh = build_index(make_bags(rows[list(slots.values())], ids=list(slots)))
+            for k in (1, 7, 300):
+                assert list(index.search(queries, k)) == list(fresh.search(queries, k))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32), share=st.sampled_from([0.0, 0.05, 0.5]), k=st.sampled_from([1, 5, 130, 3000])
+)
+def test_what_is_left_by_its_bounds_is_not_missed(make_bags, seed, share, k):
+    """Documents in order of their topic, some groups without any term, weights of few values: skipped, tied, few."""
+    load_kernels()
+    rng = np.random.default_rng(seed)
+    count, width = 2000, 40
+    topic = np.sort(rng.integers(0, 6, count))
+    liked = rng.random((7, width)) < 0.4
+    dense = rng.integers(1, 4, (count, width)) * (liked[topic] & (rng.random((count, width)) < 0.5))
+    dense[300:900] *= rng.random((600, 1)) < 0.01
+    queries = rng.integers(1, 4, (6, width)) * liked[rng.integers(0, 7, 6)] * (rng.random((6, width)) < 0.7)
+    alive = rng.random(count) < rng.choice([0.1, 1.0])
+    index = build_index(make_bags(dense), hub_share=share)
+    index.delete([f"image-{slot}" for slot in np.flatnonzero(~alive)])
+    scores = (queries @ dense.T) * alive
+    for row, mine in enumerate(index.search(queries, k)):
+        order = [slot for slot in np.argsort(-scores[row], kind="stable").tolist() if scores[row, slot] > 0]
+        assert mine == [(f"image-{slot}", float(scores[row, slot])) for slot in order[:k]]
 
 
 def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
@@ -126,7 +229,7 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
         array.flush()
     hits = open_index(folder).search(np.ones((3, 60)), 10)  # nonsense, but no crash; verify=True refuses it
     assert len(hits) == 3
-    for module in ("postings", "engines.inverted"):
+    for module in ("segments", "engines.inverted"):
         monkeypatch.setattr(f"diptych.index.{module}.can_compile", lambda: False)
     folder = build_index(make_bags(count=500, width=60)).save(tmp_path / "without-numba")
     columns = np.load(folder / "columns.npy", mmap_mode="r+")
@@ -135,7 +238,7 @@ def test_damaged_numbers_of_mapped_files_reach_no_other_memory(make_bags, tmp_pa
     monkeypatch.undo()  # postings are built at the first search
     opened = open_index(folder)
     with monkeypatch.context() as without:
-        without.setattr("diptych.index.postings.can_compile", lambda: False)
+        without.setattr("diptych.index.segments.can_compile", lambda: False)
         refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
     load_kernels()
     refused(StorageError, "a file of the index is corrupt", opened.search, np.ones((3, 60)), 10)
@@ -319,11 +422,11 @@ def test_few_rows_are_scored_without_the_kernels_to_the_same_bit(make_bags, monk
     index.delete([f"image-{slot}" for slot in range(0, 700, 9)])
     index.add(["late", "later"], rows[:2])
     compiled = [list(index.search(queries, k)) for k in (1, 10, 900)]
-    monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda: False)
-    monkeypatch.setattr("diptych.index.postings.load_kernels", None)
+    monkeypatch.setattr("diptych.index.segments.kernels_loaded", lambda: False)
+    monkeypatch.setattr("diptych.index.segments.load_kernels", None)
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
-    monkeypatch.setattr("diptych.index.postings.can_compile", lambda: False)  # Numba is not installed
-    monkeypatch.setattr("diptych.index.postings._FEW", 100)  # in blocks of a few rows
+    monkeypatch.setattr("diptych.index.segments.can_compile", lambda: False)  # Numba is not installed
+    monkeypatch.setattr("diptych.index.segments._FEW", 100)  # in blocks of a few rows
     assert [list(index.search(queries, k)) for k in (1, 10, 900)] == compiled
 
 
@@ -335,6 +438,6 @@ def test_products_are_added_in_four_sums_whoever_adds_them(make_bags, monkeypatc
     index = build_index(make_bags(rows))
     scores = []
     for loaded in (True, False):
-        monkeypatch.setattr("diptych.index.postings.kernels_loaded", lambda loaded=loaded: loaded)
+        monkeypatch.setattr("diptych.index.segments.kernels_loaded", lambda loaded=loaded: loaded)
         scores.append(dict(next(iter(index.search(np.ones((1, 10)), 2))))["image-1"])
     assert scores == [np.float32(1 + 2.0**-23)] * 2

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from diptych.core.errors import MismatchError
 from diptych.index.engine import Hits, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
-from diptych.index.postings import Found, Segment
+from diptych.index.segments import Found, Segment
 from diptych.index.sparse_rows import SparseRows
 
 

@@ -40,8 +40,8 @@ class ExactIndex(LocalIndex):
         return cls(store, IdTable(embeddings.ids), **known)
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+        self._ids.append(ids)  # first: a search meanwhile finds a name for every row
         self._store.append(vectors)
-        self._ids.append(ids)
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]

@@ -12,7 +12,8 @@ from diptych.core.errors import UsageError
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
-from diptych.index.postings import Found, Postings, batches
+from diptych.index.postings import Postings
+from diptych.index.segments import Found, batches
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
@@ -49,7 +50,7 @@ class ImpactsIndex(SlotIndex):
         slots, scores, found = Found.nothing(len(rows), k)
         room = self._postings.room(k)
         for chosen in batches(len(rows), room):
-            best = self._postings.candidates(rows, chosen, k, alive, room=room, final=True)
+            best = self._postings.candidates(rows, chosen, k, alive, room=room, whole=False)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")

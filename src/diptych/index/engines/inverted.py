@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 from diptych.encoders.embeddings import SparseEmbeddings
 from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
 from diptych.index.kernels import can_compile
-from diptych.index.postings import Postings, Segment, Segments
+from diptych.index.postings import Postings
+from diptych.index.segments import Segment, Segments
 from diptych.index.slots import IdTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
@@ -40,8 +41,9 @@ class InvertedIndex(SlotIndex):
         return cls(segments, IdTable(embeddings.ids), **known)
 
     def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        self._segments.append(vectors)
+        self._segments.settle(wait=False)  # an error of a merge is raised before anything changes
         self._ids.append(ids)
+        self._segments.append(vectors)
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
@@ -59,6 +61,7 @@ class InvertedIndex(SlotIndex):
         return self._segments.take(slots)
 
     def _write(self, folder: Path) -> None:
+        self._segments.settle()
         segment = self._segments.parts[0]
         if len(self._segments.parts) > 1 or self.tombstones:
             live = self._segments.take(self._ids.live_slots())

@@ -10,7 +10,10 @@ from typing import Any
 from diptych.core.context import task
 from diptych.core.extras import require
 
-__all__ = ["can_compile", "kernels_loaded", "load_kernels"]
+__all__ = ["GROUP", "can_compile", "kernels_loaded", "load_kernels"]
+
+# Documents whose sums are held in registers, and of which it is known what each frequent term adds at most.
+GROUP = 128
 
 _COMPILED = "diptych.index.kernels.compiled"
 

@@ -54,8 +54,8 @@ def mapped(kind: Any, dimensions: int = 1) -> Any:
 # The types of sparse rows: where each begins, columns, weights.
 ROWS = mapped(types.int64), mapped(types.int32), mapped(types.float32)
 
-# The types of prepared queries: rows, weights, ends and rests of hubs; numbers, weights and ends of lists.
+# The types of prepared queries: rows, weights and ends of hubs; numbers, weights and ends of lists.
 PREPARED = (
-    *(types.int64[::1], types.uint16[::1], types.int64[::1], types.uint16[:, ::1]),
+    *(types.int64[::1], types.uint16[::1], types.int64[::1]),
     *(types.int32[::1], types.uint32[::1], types.int64[::1]),
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float32, float64, int32, int64, types, uint8, uint16
 
+from diptych.index.kernels import GROUP
 from diptych.index.kernels.jit import PREPARED, ROWS, jit
-from diptych.index.kernels.simd import ROUND
 
 # Terms of a query that can be summed: more leave no room for their roundings.
 MOST_TERMS = 16_000
@@ -22,20 +22,13 @@ _SPACING = 2.0**-149  # of the smallest float32 scores
 _TERMS, _BOUNDS = ROWS[1:], (float64[::1], int64[::1], boolean[::1])
 
 
-@jit(types.void, int64[::1], uint16[::1], int64, int64, uint16[::1])
-def _strongest_first(rows: np.ndarray, weights: np.ndarray, start: int, end: int, rests: np.ndarray) -> None:
-    """Order a query's hubs by weight, and say after each round what the others can add at most."""
+@jit(types.void, int64[::1], uint16[::1], int64, int64)
+def _strongest_first(rows: np.ndarray, weights: np.ndarray, start: int, end: int) -> None:
+    """Order a query's hubs by weight."""
     order = np.argsort(weights[start:end])[::-1]
     sorted_rows, sorted_weights = rows[start:end][order], weights[start:end][order]
     rows[start:end] = sorted_rows
     weights[start:end] = sorted_weights
-    rest = np.int64(0)
-    for term in range(end - start - 1, -1, -1):
-        if term % ROUND == ROUND - 1:
-            rests[term // ROUND] = rest
-        rest += (np.int64(sorted_weights[term]) * 255) >> 8
-    if (end - start) % ROUND:
-        rests[(end - start) // ROUND] = 0
 
 
 @jit(types.UniTuple(int64, 2), *ROWS, *_TERMS, int64, int64[::1], boolean, *PREPARED, *_BOUNDS)
@@ -51,7 +44,6 @@ def prepare(
     hub_rows: np.ndarray,
     hub_weights: np.ndarray,
     hub_ends: np.ndarray,
-    rests: np.ndarray,
     lists: np.ndarray,
     list_weights: np.ndarray,
     list_ends: np.ndarray,
@@ -110,12 +102,13 @@ def prepare(
         units[query] = unit
         rounding = min(_SPACING / unit, np.float64(_CAPACITY))
         windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised + rounding)) + 2
-        _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs, rests[query])
+        _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs)
         hub_ends[query] = hubs
         list_ends[query] = listed
     return hubs, listed
 
 
+_HUBS = uint8[:, :, ::1], uint8[:, :, ::1]
 _LISTS = int64[::1], int32[:, ::1], uint16[::1], uint8[::1], int64
 
 
@@ -130,7 +123,7 @@ def frequencies(
         largest[term] = max(largest[term], weights[position])
 
 
-@jit(types.void, *ROWS, int32[::1], float32[::1], float64, uint8[:, :, ::1], *_LISTS)
+@jit(types.void, *ROWS, int32[::1], float32[::1], float64, *_HUBS, *_LISTS)
 def fill(
     indptr: np.ndarray,
     columns: np.ndarray,
@@ -139,6 +132,7 @@ def fill(
     steps: np.ndarray,
     shift: float,
     hubs: np.ndarray,
+    bounds: np.ndarray,
     starts: np.ndarray,
     offsets: np.ndarray,
     documents: np.ndarray,
@@ -173,6 +167,8 @@ def fill(
                 place = place_of[term]
                 if place >= 0:
                     hubs[document // block, place, spot] = code
+                    group = (document - first) // GROUP
+                    bounds[number, place, group] = max(bounds[number, place, group], code)
                 elif place < -1:
                     free = starts[number] + next_free[-2 - place]
                     next_free[-2 - place] += 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, int32, int64, types, uint8, uint16, uint32
 
+from diptych.index.kernels import GROUP
 from diptych.index.kernels.jit import PREPARED, jit, mapped
 from diptych.index.kernels.rows import kth_largest
-from diptych.index.kernels.simd import GROUP, add_rows, trailing_zeros
+from diptych.index.kernels.simd import ROUND, add_rows, prefetch, trailing_zeros
 
 _BIN = 7  # sums are counted by their upper 9 bits
 BINS = (65_535 >> _BIN) + 1
@@ -16,7 +17,7 @@ _SUMS = uint16[::1], uint32[::1]
 _CANDIDATES = uint16[::1], int32[::1], int64, int64, int64
 _COUNTERS = int64[::1], int64[::1], int64[::1]
 _CODES = mapped(uint16), mapped(uint8)
-_POSTINGS = mapped(uint8, 3), mapped(int64), mapped(int32, 2), *_CODES, int64
+POSTINGS = mapped(uint8, 3), mapped(uint8, 3), mapped(int64), mapped(int32, 2), *_CODES, int64
 _FOUND = uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1]
 
 
@@ -163,6 +164,11 @@ def _scatter(
     """
     last = np.int64(len(sums) - 1)
     touched = False
+    for term in range(start, end):  # lists lie here and there: their reads shall wait for memory together
+        begin = base + offsets[lists[term]]
+        for position in range(begin, base + offsets[lists[term] + 1], 32):
+            prefetch(documents.ctypes.data + 2 * position)
+            prefetch(codes.ctypes.data + position)
     for term in range(start, end):
         begin = base + offsets[lists[term]]
         stop = base + offsets[lists[term] + 1]
@@ -174,6 +180,26 @@ def _scatter(
     return touched
 
 
+@jit(types.void, mapped(uint8, 2), int64[::1], uint16[::1], int64, int64, int64, uint16[:, ::1])
+def _bound(
+    bounds: np.ndarray,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    block: int,
+    start: int,
+    end: int,
+    rests: np.ndarray,
+) -> None:
+    """Per round and group, what a query's hubs of that round and of later ones can add to a document's sum."""
+    total = np.zeros(bounds.shape[1], dtype=np.uint16)
+    for term in range(end - 1, start - 1, -1):
+        weight, codes = np.uint32(weights[term]), bounds[rows[term] // block]
+        for group in range(len(total)):
+            total[group] += np.uint16(np.uint32(weight * np.uint32(codes[group])) >> np.uint32(8))
+        if (term - start) % ROUND == 0:
+            rests[(term - start) // ROUND] = total
+
+
 @jit(inline=True)
 def _any(masks: np.ndarray) -> bool:
     found = np.uint32(0)
@@ -182,9 +208,10 @@ def _any(masks: np.ndarray) -> bool:
     return bool(found != 0)
 
 
-@jit(types.void, *_POSTINGS, mapped(boolean), int64, *PREPARED, int64[::1], boolean, int64, *_FOUND)
+@jit(types.void, *POSTINGS, mapped(boolean), int64, *PREPARED, int64[::1], boolean, int64, *_FOUND)
 def scan(
     hubs: np.ndarray,
+    bounds: np.ndarray,
     starts: np.ndarray,
     offsets: np.ndarray,
     documents: np.ndarray,
@@ -195,7 +222,6 @@ def scan(
     hub_rows: np.ndarray,
     hub_weights: np.ndarray,
     hub_ends: np.ndarray,
-    rests: np.ndarray,
     lists: np.ndarray,
     list_weights: np.ndarray,
     list_ends: np.ndarray,
@@ -211,6 +237,7 @@ def scan(
 
     Args:
         hubs: (blocks, hubs, block) codes of frequent terms, laid out for :func:`add_rows`.
+        bounds: (spans, hubs, span // GROUP) the largest code of each hub in each group of documents.
         offsets: (spans, lists + 1) where each list begins within its span's postings.
         alive: (documents,) which can be found; empty: all.
         values, slots: (queries, room) the candidates' sums and numbers, at least 2k wide or a column for each
@@ -227,6 +254,10 @@ def scan(
     limits = np.full(len(found), min(values.shape[1], 2 * k + _SPARE))
     sum_address, total_address, mask_address = sums.ctypes.data, totals.ctypes.data, masks.ctypes.data
     row_address, weight_address = hub_rows.ctypes.data, hub_weights.ctypes.data
+    longest = hub_ends[0] if len(found) else 0
+    for query in range(1, len(found)):
+        longest = max(longest, hub_ends[query] - hub_ends[query - 1])
+    rests = np.empty((len(sums), 1 + longest // ROUND, bounds.shape[2]), dtype=np.uint16)
     hub_address, rest_address = hubs.ctypes.data, rests.ctypes.data
     found[:] = 0
     thresholds[:] = 1
@@ -248,6 +279,8 @@ def scan(
                     list_ends[query],
                     sums[place],
                 )
+                start = hub_ends[query - 1] if query else 0
+                _bound(bounds[number], hub_rows, hub_weights, block, start, hub_ends[query], rests[place])
             first = number * (span // block)
             for piece in range(first, min(first + span // block, hubs.shape[0])):
                 for query in tile:
@@ -261,7 +294,10 @@ def scan(
                         hub_address + piece * hubs.shape[1] * block,
                         row_address + 8 * start,
                         weight_address + 2 * start,
-                        rest_address + 2 * query * rests.shape[1],
+                        rest_address
+                        + 2 * ((query - begun) * rests.shape[1] * bounds.shape[2])
+                        + 2 * (piece - first) * (block // GROUP),
+                        2 * bounds.shape[2],
                         hub_ends[query] - start,
                         np.uint16(thresholds[query]),
                         block // GROUP,

@@ -1,6 +1,6 @@
 """The inner loop of the sparse engines, written for vector units: sums of 8-bit rows times 16-bit weights.
 
-Numba vectorises a loop over documents but stores the sums after every term; here the sums of 256 documents stay
+Numba vectorises a loop over documents but stores the sums after every term; here the sums of a group of documents stay
 in registers while all terms of a query pass. The instructions are LLVM's own generic vectors of 32 numbers, which
 it turns into AVX-512, AVX2, SSE or NEON.
 """
@@ -14,8 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# Documents whose sums are held in registers.
-GROUP = 256
+from diptych.index.kernels import GROUP
 
 # Terms after which it is checked whether a group of documents can still matter.
 ROUND = 8
@@ -71,6 +70,7 @@ def add_rows(
     rows: Any,
     weights: Any,
     rests: Any,
+    stride: Any,
     terms: Any,
     threshold: Any,
     groups: Any,
@@ -84,8 +84,10 @@ def add_rows(
         block: uint8, the block's rows; in each 64 documents number 2i belongs to document i and number 2i + 1 to
             document 32 + i, so that the low and the high bytes of 16-bit numbers are documents in order.
         rows: int64, where each term's row begins in the block.
+        rests: uint16, what the terms of each round and all later ones can add at most to a document of each group;
+            rounds are ``stride`` bytes apart.
     """
-    addresses = [types.intp] * 7
+    addresses = [types.intp] * 8
     signature = types.void(*addresses, types.intp, types.uint16, types.intp)
 
     def generate(target: Any, builder: Any, _: Any, arguments: Any) -> Any:
@@ -104,13 +106,13 @@ def add_rows(
             "done",
         ]
         blocks = {name: builder.append_basic_block(name) for name in names}
-        limit = emit.splat(arguments[8])
+        limit = emit.splat(arguments[9])
         before = builder.block
         builder.branch(blocks["groups"])
         builder.position_at_end(blocks["groups"])
         group = builder.phi(_I64)
         group.add_incoming(_number(0), before)
-        more = builder.icmp_signed("<", group, arguments[9])
+        more = builder.icmp_signed("<", group, arguments[10])
         builder.cbranch(more, blocks["group"], blocks["done"])
         _group(emit, blocks, group, arguments, limit)
         for name in ("store", "leave"):
@@ -126,7 +128,7 @@ def add_rows(
 def _group(emit: _Emitter, blocks: dict[str, Any], group: Any, arguments: Any, limit: Any) -> None:
     """One group of documents: sums from memory into registers, the terms, totals and masks into memory."""
     builder = emit.builder
-    sums, totals, masks, block, rows, weights, rests, terms, threshold, _ = arguments
+    sums, totals, masks, block, rows, weights, rests, stride, terms, threshold, _ = arguments
     builder.position_at_end(blocks["group"])
     place = builder.mul(group, _number(2 * GROUP))
     mask_place = builder.mul(group, _number(GROUP // 8))
@@ -141,30 +143,30 @@ def _group(emit: _Emitter, blocks: dict[str, Any], group: Any, arguments: Any, l
     so_far = [builder.phi(_NARROW) for _ in offsets]
     for value, start in zip(so_far, starts, strict=True):
         value.add_incoming(start, blocks["group"])
-    builder.cbranch(builder.icmp_signed("<", begun, terms), blocks["round"], blocks["store"])
+    builder.cbranch(builder.icmp_signed("<", begun, terms), blocks["check"], blocks["store"])
+
+    # Can a document still get there? Not worth looking when even the sum 0 could.
+    builder.position_at_end(blocks["check"])
+    number = builder.lshr(begun, _number(ROUND.bit_length() - 1))
+    rest = builder.add(builder.mul(number, stride), builder.mul(group, _number(2)))
+    rest = emit.load(rests, rest, _I16, 2)
+    builder.cbranch(builder.icmp_unsigned(">", threshold, rest), blocks["look"], blocks["round"])
+    builder.position_at_end(blocks["look"])
+    needed = emit.splat(builder.sub(threshold, rest))
+    reached = [builder.icmp_unsigned(">=", value, needed) for value in so_far]
+    while len(reached) > 1:
+        reached = [builder.or_(one, other) for one, other in zip(reached[::2], reached[1::2], strict=True)]
+    hope = builder.icmp_unsigned("!=", builder.bitcast(reached[0], _I32), ir.Constant(_I32, 0))
+    builder.cbranch(hope, blocks["round"], blocks["leave"])
 
     builder.position_at_end(blocks["round"])
     end = builder.add(begun, _number(ROUND))
     end = builder.select(builder.icmp_signed("<", end, terms), end, terms)
     builder.branch(blocks["terms"])
     running = _terms(emit, blocks, begun, so_far, end, (column, rows, weights))
-
-    # After a round: can a document still get there? Not worth looking when even the sum 0 could.
-    builder.position_at_end(blocks["check"])
-    number = builder.lshr(begun, _number(ROUND.bit_length() - 1))
-    rest = emit.load(rests, builder.mul(number, _number(2)), _I16, 2)
-    builder.cbranch(builder.icmp_unsigned(">", threshold, rest), blocks["look"], blocks["rounds"])
-    builder.position_at_end(blocks["look"])
-    needed = emit.splat(builder.sub(threshold, rest))
-    reached = [builder.icmp_unsigned(">=", value, needed) for value in running]
-    while len(reached) > 1:
-        reached = [builder.or_(one, other) for one, other in zip(reached[::2], reached[1::2], strict=True)]
-    hope = builder.icmp_unsigned("!=", builder.bitcast(reached[0], _I32), ir.Constant(_I32, 0))
-    builder.cbranch(hope, blocks["rounds"], blocks["leave"])
-    for name in ("check", "look"):
-        begun.add_incoming(end, blocks[name])
-        for value, after in zip(so_far, running, strict=True):
-            value.add_incoming(after, blocks[name])
+    begun.add_incoming(end, blocks["terms"])
+    for value, after in zip(so_far, running, strict=True):
+        value.add_incoming(after, blocks["terms"])
 
     builder.position_at_end(blocks["leave"])
     for part in range(len(offsets)):
@@ -179,7 +181,7 @@ def _group(emit: _Emitter, blocks: dict[str, Any], group: Any, arguments: Any, l
 def _terms(
     emit: _Emitter, blocks: dict[str, Any], begun: Any, so_far: list[Any], end: Any, arguments: Any
 ) -> list[Any]:
-    """The terms of one round, from ``begun`` to ``end``; leaves for "check"."""
+    """The terms of one round, from ``begun`` to ``end``; leaves for "rounds"."""
     builder = emit.builder
     column, rows, weights = arguments
     builder.position_at_end(blocks["terms"])
@@ -188,7 +190,7 @@ def _terms(
     running = [builder.phi(_NARROW) for _ in so_far]
     for value, start in zip(running, so_far, strict=True):
         value.add_incoming(start, blocks["round"])
-    builder.cbranch(builder.icmp_signed("<", term, end), blocks["term"], blocks["check"])
+    builder.cbranch(builder.icmp_signed("<", term, end), blocks["term"], blocks["rounds"])
 
     builder.position_at_end(blocks["term"])
     weight = emit.load(weights, builder.mul(term, _number(2)), _I16, 2)
