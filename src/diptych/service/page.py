@@ -167,13 +167,14 @@ class Page:
         searcher, first, size = served.searcher, asked.offset, len(served.searcher.index)
         if asked:
             hits, more = await self.service.found([served], asked.request(served))
-            shown = "the best first of" if more else f"{first + len(hits):,} of"
+            found = f"{first + len(hits):,} of "
+            line = f"{size:,} {searcher.kind}s, best first" if more else f"{found}{size:,} {searcher.kind}s"
         else:
             hits = [(name, 0.0) for name in served.first_items(first, _SHOWN)]
-            more, shown = first + len(hits) < size, ""
-        line = f"{shown} {size:,} {searcher.kind}s".strip()
+            more, line = first + len(hits) < size, f"{size:,} {searcher.kind}s"
         following = asked.address(offset=first + _SHOWN) if more else ""
-        column = {"index": served.name, "hits": await served.described(hits), "line": line, "next": following}
+        shown = _nearest_caption_first(await served.described(hits), asked.words)
+        column = {"index": served.name, "hits": shown, "line": line, "next": following}
         return column | {"note": searcher.note if asked else "", "pictured": searcher.kind != "text"}
 
     async def item(self, request: Request, item: str) -> Response:
@@ -190,7 +191,7 @@ class Page:
             if served.sparse and hasattr(served.searcher.encoder, "sparsifier"):
                 terms = await self.service.explained(served, query)
                 score = terms["score"]
-        [hit] = await served.described([(item, 0.0)])
+        [hit] = _nearest_caption_first(await served.described([(item, 0.0)]), asked.words)
         more = asked.address(words="", without="", item=item, offset=0, image="")
         base = str(request.base_url).rstrip("/")
         content: dict[str, Any] = {"hit": hit, "score": score, "terms": terms, "more": more, "tab": "Search"}
@@ -235,6 +236,15 @@ class Page:
         template, kind = _STATIC[name]
         content = self._templates.get_template(template).render(light=LIGHT, dark=DARK)
         return Response(content, media_type=kind, headers={"cache-control": "public, max-age=3600"})
+
+
+def _nearest_caption_first(hits: list[dict[str, Any]], words: str) -> list[dict[str, Any]]:
+    """Order captions by how many of the query's words they have."""
+    asked = set(words.lower().split())
+    for hit in hits:
+        shared = {one: len(asked.intersection(one.lower().split())) for one in hit["captions"]}
+        hit["captions"] = sorted(hit["captions"], key=lambda caption: -shared[caption])
+    return hits
 
 
 def _image_of(index: str, item: str, width: int) -> str:

@@ -122,7 +122,7 @@ class ServedIndex:
                 for one in value if isinstance(value, list) else [value]:
                     if isinstance(one, str | int | bool) and field not in FACTS:
                         counts.setdefault(field, Counter())[one] += 1
-        few = {field: found for field, found in counts.items() if len(found) <= _FEW_VALUES}
+        few = {field: found for field, found in counts.items() if 1 < len(found) <= _FEW_VALUES}
         self.fields = {field: [value for value, _ in found.most_common()] for field, found in few.items()}
 
 
