@@ -20,11 +20,14 @@ class _Section(Options):
 class VocabularyOptions(_Section):
     """The terms of the vocabulary."""
 
+    # ``words``: whole words of the captions that say something, no others have weights; ``pieces``: everything that
+    # captions consist of, punctuation, function words and parts of rare words too, as published
+    terms: Literal["words", "pieces"] = "pieces"
     # a masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned
     source: str | None = Field(None, min_length=1)
-    size: int = Field(4000, ge=8)  # the most pieces that a learned vocabulary has
-    min_count: int = Field(2, ge=1)  # how often a pair must occur in the captions to become a piece
-    # of a model's vocabulary keep only special terms and those of the training captions
+    size: int = Field(4000, ge=8)  # the most terms that a learned vocabulary has
+    min_count: int = Field(2, ge=1)  # how often a word, or a pair of pieces, must occur in the captions
+    # of a model's pieces keep only special terms and those of the training captions; of its words only those are taken
     occurring: bool = False
 
 

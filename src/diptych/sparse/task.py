@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -189,6 +189,10 @@ class HeadFolder(TrainingFolder):
     def __init__(self, folder: Path | str) -> None:
         super().__init__(folder)
         self.vocabulary, self.head = self.folder / "vocabulary", self.folder / "head"
+
+    def compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        """As of every training; those that were begun before there was a choice of terms have pieces."""
+        super().compare({"vocabulary.terms": "pieces", **before}, request)
 
     def check_options(self, options: SparsifyOptions) -> None:
         self.check(options.model_dump(mode="json"), allowed=("embeddings",), whole=False)
