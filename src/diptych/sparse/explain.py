@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from diptych.core.errors import DataError, MismatchError, UnknownNameError, UsageError
 from diptych.core.table import Cell, Table
@@ -98,9 +98,7 @@ class Bag:
 
     @classmethod
     def made(cls, encoder: SparseEncoder, given: Any) -> Bag:
-        """Encode a sentence or an image, or take a (1, |V|) row as it is."""
-        if issparse(given):
-            return cls("", given)
+        """Encode a sentence, an image or the path of one."""
         if query_type(given) != "image":
             return cls(given, encoder.encode_texts([given]), [given])
         image = read_image(Path(given)) if isinstance(given, str | Path) else given
@@ -139,18 +137,16 @@ class Match(NamedTuple):
     def of(cls, vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int) -> Match:
         """Explain the match of two bags."""
         words = item.words(vocabulary) | query.words(vocabulary)
-        score, found, hidden = 0.0, dict[str, Contribution](), list[Contribution]()
-        for column, *weights in _in_common(query.row, item.row, vocabulary.terms):
-            score += weights[-1]
-            name = vocabulary.shown(column, words.get(column))
-            if not name:
-                hidden.append(Contribution(name, *weights))
-                continue
-            before = found.get(name, (name, 0.0, 0.0, 0.0))[1:]
-            found[name] = Contribution(name, *map(add, before, weights))
-        ranked = sorted(found.values(), key=lambda one: -one.contribution)
-        rest = [*ranked[shown:], *hidden]
-        return cls(score, ranked[:shown], len(rest), sum(one.contribution for one in rest))
+        found: defaultdict[str, list[list[float]]] = defaultdict(list)
+        common = _in_common(query.row, item.row, vocabulary.terms)
+        for column, *weights in common:
+            found[vocabulary.shown(column, words.get(column))].append(weights)
+        hidden = found.pop("", [])
+        named = (Contribution(name, *np.sum(parts, axis=0).tolist()) for name, parts in found.items())
+        ranked = sorted(named, key=lambda one: -one.contribution)
+        rest = [*(one.contribution for one in ranked[shown:]), *(product for *_, product in hidden)]
+        score = reduce(add, (one[-1] for one in common), 0.0)  # as an index adds up
+        return cls(score, ranked[:shown], len(rest), sum(rest))
 
     def table(self, caption: str) -> Table:
         lines = [(one.term, f"{one.query:.2f}", f"{one.item:.2f}", one.contribution) for one in self.terms]

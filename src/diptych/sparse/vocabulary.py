@@ -96,18 +96,17 @@ class TermVocabulary:
         cls, captions: Sequence[str], size: int, min_count: int, source: str | Path | None = None
     ) -> TermVocabulary:
         """Take the most frequent whole words of the captions that say something; of a model, those that it has."""
-        counts, whole = word_counts(captions), None if source is None else source_tokenizer(source)
-        known = counts if whole is None else whole.get_vocab(with_added_tokens=True)
-        frequent = {word for word in counts if counts[word] >= min_count and is_content(word)}
-        words = sorted(frequent & known.keys(), key=lambda word: (-counts[word], word))
-        words = words[:size] if whole is None else words
-        if not words:
+        counts = word_counts(captions)
+        frequent = (word for word in counts if counts[word] >= min_count and is_content(word))
+        words = sorted(frequent, key=lambda word: (-counts[word], word))
+        tokenizer = source_tokenizer(source) if source else bert_tokenizer([*SPECIAL_TERMS, *words[:size]])
+        rows = sorted(filter(None, map(tokenizer.token_to_id, words)))
+        if not rows:
             raise DataError(
                 f"no word occurs {min_count} times in {len(captions)} captions",
                 "lower vocabulary.min_count, or check the split",
             )
-        whole = whole or bert_tokenizer([*SPECIAL_TERMS, *words])
-        return cls(whole, sorted(map(whole.token_to_id, words)))
+        return cls(tokenizer, rows)
 
     @classmethod
     def pretrained(cls, source: str | Path) -> TermVocabulary:

@@ -19,7 +19,7 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import StaticEmbedding, exact_at
-from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.options import PUBLISHED, SparsifyOptions, sparsify_options
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
@@ -120,7 +120,7 @@ class Heads(Source):
 
 
 def _options(plan: Plan, row: Row, seed: int = BASE_SEED) -> SparsifyOptions:
-    return sparsify_options({**plan.options_of(row), "seed": seed})
+    return sparsify_options({**PUBLISHED, **plan.options_of(row), "seed": seed})
 
 
 @dataclass(frozen=True)
