@@ -10,6 +10,8 @@ from pins.adapters import diptych
 RECIPE = Path(__file__).resolve().parent / "recipe.toml"
 CATEGORIES = ("--query=name", "--set=epochs=12", "--set=hidden=32", "--set=width=24", "--text-encoder=lsa:32")
 """A small category model."""
+PUBLISHED = ("--set=vocabulary.terms=pieces", "--set=loss.words=0")
+"""A sparse head as in its paper: over pieces of words, and learning from scores alone."""
 
 
 class World:
@@ -62,6 +64,7 @@ class World:
         """A sparse head on the run."""
         out = self.folder / "head"
         options = (
+            *PUBLISHED,
             "--eta=1e-3",
             "--set=training.epochs=3",
             "--set=training.batch_size=16",

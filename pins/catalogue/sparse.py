@@ -10,7 +10,7 @@ from pins import adapters
 from pins.adapters import diptych
 from pins.numbers import record, text_digest
 from pins.registry import pin
-from pins.world import World
+from pins.world import PUBLISHED, World
 
 QUERY = "a red square left of a blue star"
 
@@ -47,6 +47,7 @@ def expansion(world: World) -> Any:
             "sparse",
             "train",
             str(world.run),
+            *PUBLISHED,
             f"--expansion={control}",
             "--eta=1e-3",
             "--accelerator=cpu",

@@ -43,9 +43,9 @@ def small_pairs(count=24, captions=2, seed=0, encoder="e0"):
 def options(**sections):
     """Quick ones; ``training={"epochs": 3}`` changes a section's values."""
     chosen: dict[str, dict[str, object]] = {
-        "vocabulary": {"size": 60},
+        "vocabulary": {"size": 60, "terms": "pieces"},
         "head": {"width": 6},
-        "loss": {"temperature": 0.1},
+        "loss": {"temperature": 0.1, "words": 0.0},
         "training": {"epochs": 4, "batch_size": 16, "learning_rate": 1e-2, "projection_learning_rate": 1e-2}
         | {"precision": "float32", "checkpoint_minutes": 60},
         "expansion": {},

@@ -18,7 +18,6 @@ from diptych.evaluation import compare, evaluate
 from diptych.metrics import GroundTruth
 from diptych.report.sparse import sparse_page
 from diptych.sparse.evaluate import measure_sparsified
-from diptych.sparse.explain import readable
 from diptych.sparse.measures import StaticEmbedding, exact_at, flops, semantic_at
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import SPECIAL_TERMS, TermVocabulary, bert_tokenizer
@@ -168,12 +167,12 @@ def test_the_page(found):
     page = sparse_page(VOCABULARY, SPARSE, collection, found, "diptych sparse train RUN")
     images, captions, matches = (section.blocks for section in page.sections[1:])
     rows = SPARSE.images.rows.toarray()
-    rows[:, list(VOCABULARY.special)] = 0
+    rows[:, [column for column in range(len(VOCABULARY)) if not VOCABULARY.shown(column)]] = 0
     for card in images[0].cards:
         place = ids.index(card.name)
         best = int(rows[place].argmax())
         name, share, number, strong = card.bars[0]
-        shown = readable(VOCABULARY.terms[best]), 1.0, f"{rows[place, best]:.2f}"
+        shown = VOCABULARY.shown(best), 1.0, f"{rows[place, best]:.2f}"
         assert (name, share, number) == shown
         assert strong == bool(VOCABULARY.caption_terms(collection.captions_of(place))[:, [best]].sum())
     assert len(captions[0].cards) == 10

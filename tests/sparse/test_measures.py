@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from refusals import refused
 from scipy.sparse import csr_array
 from scipy.stats import kendalltau, pearsonr
@@ -17,8 +15,6 @@ from scipy.stats import kendalltau, pearsonr
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import evaluate
 from diptych.metrics import GroundTruth, top_k
-from diptych.metrics.sparse_products import SparseProducts
-from diptych.sparse.explain import Bag, Contribution, explain_match, in_words, top_terms
 from diptych.sparse.measures import (
     CaptionWords,
     StaticEmbedding,
@@ -111,7 +107,6 @@ def test_semantic_by_hand():
 
 def test_what_does_not_fit():
     words = CaptionWords(SAID, np.ones((6, 3)), [""] * 6)
-    five, six = sparse([[1] * 5]), sparse([[1] * 6])
     shapes = r"shape \(3, 6\) and caption terms of shape \(2, 6\)"
     another = "with the same static embedding"
     for error, said, call, *values in (
@@ -124,9 +119,6 @@ def test_what_does_not_fit():
         (DataError, "0 captions and 3 images", flops, TEXTS[:0], IMAGES),
         (DataError, "a mean over no rows", nonzeros, TEXTS[:0]),
         (DataError, "a mean over no rows", empty_share, TEXTS[:0]),
-        (DataError, r"the row has shape \(2, 6\)", top_terms, sparse([[1] * 6] * 2), TERMS, 3),
-        (MismatchError, "6 terms for the query of 5", explain_match, five, five, TERMS),
-        (UsageError, "k is 0", top_terms, six, TERMS, 0),
     ):
         refused(error, said, call, *values)
 
@@ -242,60 +234,3 @@ def test_of_two_evaluations():
     assert same.pearson == pytest.approx(dict.fromkeys(measures, 1.0))
     assert (same.overlap, same.kendall) == (1, 1)
     refused(DataError, "the dense result has no t2i R@7", faithfulness, *results, *lists, measures=["R@7"])
-
-
-TERMS = ["[CLS]", "dog", "mo", "##ped", "red", "##s"]
-
-
-def test_own_terms_are_marked(vocabulary):
-    column = {term: number for number, term in enumerate(vocabulary.terms)}
-    row = np.zeros((1, len(vocabulary)), dtype=np.float32)
-    for term, weight in (("[CLS]", 9), ("dog", 1), ("mo", 2), ("##ped", 3), ("red", 2)):
-        row[0, column[term]] = weight
-    marked = [("-ped (moped)", 3, True), ("mo", 2, True), ("red", 2, False), ("dog", 1, False)]
-    assert Bag("a", csr_array(row), ["a moped"]).top(vocabulary, 4) == marked
-    assert Bag("a", csr_array(row), image=Image.new).top(vocabulary, 2) == [
-        ("-ped", 3, False),
-        ("mo", 2, False),
-    ]
-
-
-def test_a_match_by_hand():
-    query, item = sparse([[1, 2, 0, 3, 1, 0]]), sparse([[2, 0, 5, 2, 2, 1]])
-    assert explain_match(query, item, TERMS) == [
-        Contribution("##ped", 3, 2, 6),
-        Contribution("[CLS]", 1, 2, 2),
-        Contribution("red", 1, 2, 2),
-    ]
-    assert explain_match(query, sparse([[0, 0, 1, 0, 0, 0]]), TERMS) == []
-
-
-@given(seed=st.integers(0, 2**32))
-def test_contributions_add_up_to_the_score(seed):
-    random = np.random.default_rng(seed)
-    rows = csr_array((random.exponential(size=(2, 40)) * (random.random((2, 40)) < 0.6)).astype(np.float32))
-    terms = [str(column) for column in range(40)]
-    found = explain_match(rows[[0]], rows[[1]], terms)
-    score = SparseProducts(rows[[0]], rows[[1]]).pairs(np.array([0]), np.array([0]))[0]
-    in_order = sorted(found, key=lambda one: int(one.term))
-    assert reduce(add, (one.contribution for one in in_order), 0.0) == score  # the same bits
-    assert [one.contribution for one in found] == sorted((one.contribution for one in found), reverse=True)
-
-
-def test_pieces_of_a_word_are_put_together():
-    found = [
-        Contribution("dog", 1, 3, 3.0),
-        Contribution("mo", 1, 2, 2.0),
-        Contribution("##ped", 1, 1.5, 1.5),
-        Contribution("##s", 1, 1, 1.0),
-    ]
-    words = [("red", ["red"]), ("moped", ["mo", "##ped"]), ("mos", ["mo", "##s"])]
-    assert in_words(found, words) == [
-        Contribution("moped", 2, 3.5, 3.5),
-        Contribution("dog", 1, 3, 3.0),
-        Contribution("mos", 1, 1, 1.0),
-    ]
-    assert in_words(found, []) == found
-    # a term that is written like a word in pieces stays apart
-    alike = [Contribution("moped", 1, 1, 1.0), Contribution("mo", 1, 2, 2.0)]
-    assert in_words(alike, words) == [Contribution("moped", 1, 2, 2.0), Contribution("moped", 1, 1, 1.0)]

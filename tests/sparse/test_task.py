@@ -25,6 +25,7 @@ from diptych.sparse.task import (
     rise,
     soft_targets,
     total_loss,
+    words_loss,
 )
 from diptych.sparse.training import chosen_precision
 from diptych.training.trainer import Saving, Trainer, single_device
@@ -49,6 +50,21 @@ def test_head_and_loss_agree_with_the_published_code():
         assert literal.item() == pytest.approx(
             golden[f"thesis_bidir_log2_temp_{temperature}"].item(), abs=1e-9
         )
+
+
+def test_words_are_a_softmax_over_all_terms():
+    head, golden, own = golden_head()
+    own = own.clone()
+    own[0] = 0  # a caption without any term
+    expected = []
+    for rows in (golden["z_img"], golden["z_text"]):
+        outputs = np.exp(head.vocab_projector(head.hidden(rows)).detach().numpy())
+        likely = np.log(outputs / outputs.sum(axis=1, keepdims=True))
+        expected += [
+            row[one].mean() if one.any() else 0.0 for row, one in zip(likely, own.numpy() > 0, strict=True)
+        ]
+    found = words_loss(head, PairBatch(golden["z_img"], golden["z_text"], own > 0))
+    assert found.item() == pytest.approx(-np.mean(expected), abs=1e-6)
 
 
 def test_regularisers_and_their_warm_up_agree_with_the_published_code():

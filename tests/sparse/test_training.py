@@ -14,7 +14,7 @@ from diptych.core.errors import DataError, Interrupted, MismatchError, Numerical
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.sparse.task import Pairs
 from diptych.sparse.training import train_sparsifier
-from diptych.training.run import TrainingFolder
+from diptych.training.run import TrainingFolder, TrainingState
 
 from .small_pairs import DATA, WIDTH, options, small_pairs
 
@@ -138,6 +138,17 @@ def test_other_options_or_data_are_refused(tmp_path):
     ):
         refused(MismatchError, f"begun with {said}", trained, tmp_path / "a", **other)
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == before
+
+
+def test_a_head_from_before_there_was_a_choice_of_terms_is_the_published_one(tmp_path):
+    first = trained(tmp_path / "a")
+    file = tmp_path / "a" / TrainingFolder.MARKER
+    state = TrainingState.open(file)
+    del state.begun_with["vocabulary"]["terms"], state.begun_with["loss"]["words"]
+    state.save(file)
+    assert trained(tmp_path / "a").fingerprint == first.fingerprint
+    words = options(vocabulary={"terms": "words"})
+    refused(MismatchError, "begun with vocabulary.terms = pieces", trained, tmp_path / "a", words)
 
 
 def test_a_training_goes_on_in_the_precision_it_was_begun_with(tmp_path, monkeypatch):

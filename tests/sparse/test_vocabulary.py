@@ -169,6 +169,23 @@ def test_learned_reads_every_word_of_its_captions():
     assert TermVocabulary.learned(captions[::-1], 100, 1).terms == learned.terms
 
 
+def test_a_vocabulary_of_words(vocabulary, tmp_path):
+    captions = ["A dog runs.", "the dog, a red ball", "Dogs run on the snow!", "n dogs; red snow", "3 dogs"]
+    words = TermVocabulary.of_words(captions, 9, 2)
+    assert words.terms == ("dogs", "dog", "red", "snow")  # most frequent first, then by the alphabet
+    assert words.special == set()
+    assert of_rows(words.caption_terms([*captions[:2], "snowy dogs", ""])) == [[1], [1, 2], [0], []]
+    assert words.words_of("a red dogma") == [("a", ()), ("red", (2,)), ("dogma", ())]
+    assert TermVocabulary.of_words(captions, 2, 1).terms == ("dogs", "dog")
+    words.save(tmp_path)
+    assert TermVocabulary.load(tmp_path).terms == words.terms
+    vocabulary._tokenizer.save(str(tmp_path / "tokenizer.json"))
+    of_model = TermVocabulary.of_words(captions, 1, 1, tmp_path)  # of a model every word that it has
+    assert of_model.terms == ("dog", "runs", "snow", "red")
+    assert of_model.source_rows.tolist() == [DOG, RUNS, SNOW, PIECES.index("red")]
+    refused(DataError, "no word occurs 5 times in 5 captions", TermVocabulary.of_words, captions, 9, 5)
+
+
 def slow_pieces(counts, merges):
     """Every piece that a word is made of after so many joins, pairs counted anew each time."""
     words = {

@@ -10,7 +10,7 @@ from diptych.data.collection import Collection
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.report.document import Card, Gallery, Headline, Page, Section
 from diptych.sparse.evaluate import SparseMeasures
-from diptych.sparse.explain import Bag, Match, evenly, readable
+from diptych.sparse.explain import Bag, Match, evenly
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary
 
@@ -35,8 +35,7 @@ def term_gallery(vocabulary: TermVocabulary, bags: Iterable[Bag], k: int = 10) -
 def match_gallery(vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int = 12) -> Gallery:
     """Return a query and an item with the terms that their score is made of; own terms of the caption stand out."""
     match = Match.of(vocabulary, query, item, shown)
-    words = query.own_words(vocabulary) or item.own_words(vocabulary)
-    own = {name for word, terms in words for name in (word, *map(readable, terms))}
+    own = set((query.words(vocabulary) or item.words(vocabulary)).values())
     most = max((one.contribution for one in match.terms), default=1.0) or 1.0
     bars = [
         (term, gives / most, f"{gives:.2f} = {mine:.2f} × {theirs:.2f}", term in own)

@@ -187,7 +187,7 @@ def measure_sparsified(
             "captions": len(encoded.texts),
             **head,
             "terms": len(vocabulary),
-            "unit": "WordPiece terms, special ones left out",
+            "unit": "terms of the vocabulary, special ones left out",
             "terms without weight": "never count",
             "f_enc": None if embedding is None else embedding.name,
         },

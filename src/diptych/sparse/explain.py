@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -16,10 +18,11 @@ from diptych.core.table import Cell, Table
 from diptych.data.collection import Collection as Captioned
 from diptych.data.images import is_image_path, read_image
 from diptych.encoders.embeddings import Origin, canonical_rows, check_still_there
+from diptych.index.engine import query_type
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import leading_terms
 from diptych.sparse.sparsified import SparseEncoder, SparseFolder, SparsifiedCollection
-from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary
+from diptych.sparse.vocabulary import TermVocabulary
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -49,36 +52,20 @@ def explain_match(query: csr_array, item: csr_array, terms: Sequence[str]) -> li
     The contributions are products of float32 weights, exact in float64; added in the order of the columns they
     are the score of exact search. Special terms are among them, for they are part of the score.
     """
-    mine, theirs = _one(query, terms, "query"), _one(item, terms, "item")
-    common = np.intersect1d(mine.indices, theirs.indices, assume_unique=True).tolist()
-    weights = [(terms[column], float(mine[0, column]), float(theirs[0, column])) for column in common]
-    found = [Contribution(term, first, second, first * second) for term, first, second in weights]
+    found = [Contribution(terms[column], *weights) for column, *weights in _in_common(query, item, terms)]
     return sorted(found, key=lambda one: -one.contribution)
 
 
-def in_words(
-    contributions: Iterable[Contribution], words: Iterable[tuple[str, Sequence[str]]]
-) -> list[Contribution]:
-    """Put pieces of the same word together, most first; the sum of all contributions stays what it was."""
-    word_of: dict[str, str] = {}
-    for word, pieces in words:
-        for piece in pieces if len(pieces) > 1 else ():
-            word_of.setdefault(piece, word)
-    together: dict[tuple[bool, str], Contribution] = {}
-    for term, *numbers in contributions:
-        # A word in pieces and a term of its own may be written alike: they are kept apart.
-        key = (term in word_of, word_of.get(term, term))
-        _, *before = together.get(key, Contribution(term, 0.0, 0.0, 0.0))
-        together[key] = Contribution(key[1], *(a + b for a, b in zip(before, numbers, strict=True)))
-    return sorted(together.values(), key=lambda one: -one.contribution)
-
-
-def readable(term: str, words: Iterable[tuple[str, Sequence[str]]] = ()) -> str:
-    """Return a term as users read it: ``-ing`` for ``##ing``, with the word that it is a piece of."""
-    if not term.startswith(CONTINUATION):
-        return term
-    whole = next((f" ({word})" for word, pieces in words if term in pieces), "")
-    return f"-{term.removeprefix(CONTINUATION)}{whole}"
+def _in_common(
+    query: csr_array, item: csr_array, terms: Sequence[str]
+) -> list[tuple[int, float, float, float]]:
+    """Return the columns that both rows have, in their order, with both weights and the product."""
+    mine, theirs = _one(query, terms, "query"), _one(item, terms, "item")
+    columns, *places = np.intersect1d(mine.indices, theirs.indices, assume_unique=True, return_indices=True)
+    first, second = (
+        row.data[place].astype(np.float64) for row, place in zip((mine, theirs), places, strict=True)
+    )
+    return list(zip(*(one.tolist() for one in (columns, first, second, first * second)), strict=True))
 
 
 def _one(row: csr_array, terms: Sequence[str], what: str) -> csr_array:
@@ -109,21 +96,37 @@ class Bag:
             return cls(items.ids[place], row, [collection.captions[place]])
         return cls(items.ids[place], row, collection.captions_of(place), partial(collection.image, place))
 
-    def own_words(self, vocabulary: TermVocabulary) -> list[tuple[str, list[str]]]:
-        """Return the words of a caption with the terms that each consists of; none of an image."""
-        words = vocabulary.words_of(self.captions[0]) if self.image is None else []
-        return [(word, [vocabulary.terms[column] for column in columns]) for word, columns in words]
+    @classmethod
+    def made(cls, encoder: SparseEncoder, given: Any) -> Bag:
+        """Encode a sentence, an image or the path of one."""
+        if query_type(given) != "image":
+            return cls(given, encoder.encode_texts([given]), [given])
+        image = read_image(Path(given)) if isinstance(given, str | Path) else given
+        return cls(str(given), encoder.encode_images([image]), image=lambda: image)
+
+    def words(self, vocabulary: TermVocabulary) -> dict[int, str]:
+        """Return the words of a caption by the columns of their terms, the first word of each; none of an image."""
+        words = vocabulary.words_of(self.captions[0]) if self.captions and self.image is None else []
+        return {column: word for word, columns in reversed(words) for column in columns}
 
     def top(self, vocabulary: TermVocabulary, k: int) -> list[tuple[str, float, bool]]:
         """Return the heaviest terms, their weights, and whether the caption, or one of the image's, has them."""
-        own = {vocabulary.terms[column] for column in vocabulary.caption_terms(self.captions).indices}
-        words = self.own_words(vocabulary)
-        found = top_terms(self.row, vocabulary.terms, k, vocabulary.special)
-        return [(readable(term, words), weight, term in own) for term, weight in found]
+        row, words = _one(self.row, vocabulary.terms, "row"), self.words(vocabulary)
+        own = set(vocabulary.caption_terms(self.captions).indices.tolist())
+        weights, own_names = Counter[str](), set[str]()
+        for column, weight in zip(row.indices.tolist(), row.data.tolist(), strict=True):
+            if name := vocabulary.shown(column, words.get(column)):
+                weights[name] += weight
+                own_names.update({name} if column in own else ())
+        return [(name, weight, name in own_names) for name, weight in weights.most_common(k)]
 
 
 class Match(NamedTuple):
-    """The parts of a score: its first terms as users read them, and how many more add how much."""
+    """The parts of a score: its first terms as users read them, and how many more add how much.
+
+    Marks, function words, special terms and pieces of unknown words are among those ``more``; pieces of a word are one
+    term. ``score`` is that of exact search to the last bit.
+    """
 
     score: float
     terms: list[Contribution]
@@ -132,14 +135,18 @@ class Match(NamedTuple):
 
     @classmethod
     def of(cls, vocabulary: TermVocabulary, query: Bag, item: Bag, shown: int) -> Match:
-        """Explain the match of two bags; pieces of the query's words are together, special terms never shown."""
-        special = {vocabulary.terms[column] for column in vocabulary.special}
-        found = in_words(explain_match(query.row, item.row, vocabulary.terms), query.own_words(vocabulary))
-        found = sorted(found, key=lambda one: one.term in special)
-        shown = min(shown, sum(one.term not in special for one in found))
-        terms = [one._replace(term=readable(one.term)) for one in found[:shown]]
-        score, rest = (sum(one.contribution for one in part) for part in (found, found[shown:]))
-        return cls(score, terms, len(found) - shown, rest)
+        """Explain the match of two bags."""
+        words = item.words(vocabulary) | query.words(vocabulary)
+        found: defaultdict[str, list[list[float]]] = defaultdict(list)
+        common = _in_common(query.row, item.row, vocabulary.terms)
+        for column, *weights in common:
+            found[vocabulary.shown(column, words.get(column))].append(weights)
+        hidden = found.pop("", [])
+        named = (Contribution(name, *np.sum(parts, axis=0).tolist()) for name, parts in found.items())
+        ranked = sorted(named, key=lambda one: -one.contribution)
+        rest = [*(one.contribution for one in ranked[shown:]), *(product for *_, product in hidden)]
+        score = reduce(add, (one[-1] for one in common), 0.0)  # as an index adds up
+        return cls(score, ranked[:shown], len(rest), sum(rest))
 
     def table(self, caption: str) -> Table:
         lines = [(one.term, f"{one.query:.2f}", f"{one.item:.2f}", one.contribution) for one in self.terms]
@@ -182,10 +189,7 @@ class BagReader:
         for kind, items in (("images", self.rows.images), ("texts", self.rows.texts)):
             if name in items.ids:
                 return Bag.of(self.rows, self.collection, kind, list(items.ids).index(name))
-        if is_image_path(name):
-            image = partial(read_image, Path(name))
-            return Bag(name, self.encoder.encode_images([image()]), image=image)
-        return Bag(name, self.encoder.encode_texts([name]), [name])
+        return Bag.made(self.encoder, name)
 
     def bags(self, names: Sequence[str], count: int) -> list[Bag]:
         """Return what is named as bags, or without any so many images of the part, evenly spaced."""

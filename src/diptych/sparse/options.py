@@ -12,6 +12,8 @@ from diptych.core.errors import RecipeError
 from diptych.core.options import Options, parameter, parse_values
 from diptych.data.source import OutOption, SplitOption
 
+PUBLISHED = {"vocabulary.terms": "pieces", "loss.words": 0.0}  # the method as it is in its paper
+
 
 class _Section(Options):
     model_config: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
@@ -20,11 +22,14 @@ class _Section(Options):
 class VocabularyOptions(_Section):
     """The terms of the vocabulary."""
 
-    # a masked language model's folder or hub name, whose WordPiece vocabulary is taken; else one is learned
+    # ``words``: whole words of the captions that say something, no others have weights; ``pieces``: everything that
+    # captions consist of, punctuation, function words and parts of rare words too, as published
+    terms: Literal["words", "pieces"] = "words"
+    # a masked language model's folder or hub name, of whose WordPiece vocabulary terms are; else of the captions
     source: str | None = Field(None, min_length=1)
-    size: int = Field(4000, ge=8)  # the most pieces that a learned vocabulary has
-    min_count: int = Field(2, ge=1)  # how often a pair must occur in the captions to become a piece
-    # of a model's vocabulary keep only special terms and those of the training captions
+    size: int = Field(4000, ge=8)  # the most terms that a learned vocabulary has
+    min_count: int = Field(2, ge=1)  # how often a word, or a pair of pieces, must occur in the captions
+    # of a model's pieces keep only special terms and those of the training captions; of its words only those are taken
     occurring: bool = False
 
 
@@ -63,6 +68,8 @@ class LossOptions(_Section):
     # λ of Eq. 3.7, which then is taken literally: (1 − λ) of the sum of both directions in bits and λη of the sum of
     # both sides' regularisers. None: as published, the mean of both directions in nats and η times the mean.
     weight: float | None = Field(None, ge=0, le=1)
+    # how much it counts that image and caption predict the caption's terms, a soft-max over all (published: 0)
+    words: float = Field(1.0, ge=0)
     # ``l1``: the mean over rows of the sum of weights; ``flops``: the sum over terms of the squared mean weight
     # (Paria et al. 2020).
     regulariser: Literal["l1", "flops"] = "l1"

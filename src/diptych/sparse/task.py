@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,8 +29,8 @@ from diptych.evaluation import evaluate
 from diptych.metrics import DIRECTIONS, GroundTruth
 from diptych.objectives.similarity import similarity_of
 from diptych.sparse.expansion import ExpansionControl
-from diptych.sparse.head import Fused, each_head, head_of, term_mask
-from diptych.sparse.options import LossOptions, SparsifyOptions
+from diptych.sparse.head import Fused, SparseHeads, each_head, head_of, term_mask
+from diptych.sparse.options import PUBLISHED, LossOptions, SparsifyOptions
 from diptych.sparse.sparsifier import Sparsifier
 from diptych.training.checkpoint import Place
 from diptych.training.run import TrainingFolder
@@ -168,6 +168,14 @@ def distillation_loss(scores: Tensor, targets: tuple[Tensor, Tensor]) -> Tensor:
     return (i2t + t2i) / 2
 
 
+def words_loss(heads: SparseHeads, batch: PairBatch) -> Tensor:
+    """Return the mean cross-entropy in nats of both sides' soft-maxes over all terms with the captions' own terms."""
+    own = batch.in_caption / batch.in_caption.sum(dim=1, keepdim=True).clamp_min(1)
+    sides = (head_of(heads, "image"), batch.images), (head_of(heads, "text"), batch.texts)
+    outputs = (head.vocab_projector(head.hidden(rows)) for head, rows in sides)
+    return torch.stack([functional.cross_entropy(one, own) for one in outputs]).mean()
+
+
 def rise(step: int, steps: float) -> float:
     """Return the share of its weight that a regulariser has at a step counted from 0: quadratic, 1 from ``steps``."""
     return 1.0 if step >= steps else (step / steps) ** 2
@@ -189,6 +197,10 @@ class HeadFolder(TrainingFolder):
     def __init__(self, folder: Path | str) -> None:
         super().__init__(folder)
         self.vocabulary, self.head = self.folder / "vocabulary", self.folder / "head"
+
+    def compare(self, before: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+        """As of every training; those that were begun before there was a choice of terms are as published."""
+        super().compare({**PUBLISHED, **before}, request)
 
     def check_options(self, options: SparsifyOptions) -> None:
         self.check(options.model_dump(mode="json"), allowed=("embeddings",), whole=False)
@@ -257,6 +269,8 @@ class HeadTask(TrainingTask):
         distillation = distillation_loss(found.scores, targets)
         share = rise(place.step, round(loss.warmup * self._steps))
         total = total_loss(distillation, found.image_penalty, found.text_penalty, loss, share)
+        if loss.words:
+            total = total + loss.words * words_loss(self.heads, pairs)
         return total, distillation, (found.image_penalty + found.text_penalty) / 2
 
     def after_step(self, place: Place, result: StepResult) -> None:

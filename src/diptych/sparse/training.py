@@ -22,9 +22,8 @@ from diptych.encoders.embeddings import EncodedCollection, Origin, check_still_t
 from diptych.encoders.family import rooted
 from diptych.encoders.inputs import pick_device
 from diptych.evaluation.sources import encode_part
-from diptych.index.engine import query_type
 from diptych.sparse.evaluate import SparseMeasures, measure_sparsified
-from diptych.sparse.explain import top_terms
+from diptych.sparse.explain import Bag
 from diptych.sparse.head import SparseHeads, each_head, fresh_heads
 from diptych.sparse.initialise import starting_weights
 from diptych.sparse.measures import StaticEmbedding
@@ -125,10 +124,15 @@ def _vocabulary(options: SparsifyOptions, captions: Sequence[str], kept: HeadFol
     if kept.begun and (kept.vocabulary / "terms.json").is_file():
         return TermVocabulary.load(kept.vocabulary)
     chosen = options.vocabulary
+    if chosen.terms == "words":
+        return TermVocabulary.of_words(captions, chosen.size, chosen.min_count, chosen.source)
     if chosen.source is None:
-        return TermVocabulary.learned(captions, chosen.size, chosen.min_count)
-    vocabulary = TermVocabulary.pretrained(chosen.source)
-    return vocabulary.restricted(captions) if chosen.occurring else vocabulary
+        vocabulary = TermVocabulary.learned(captions, chosen.size, chosen.min_count)
+    else:
+        vocabulary = TermVocabulary.pretrained(chosen.source)
+        vocabulary = vocabulary.restricted(captions) if chosen.occurring else vocabulary
+    vocabulary.trace(captions)
+    return vocabulary
 
 
 def _begun(
@@ -183,10 +187,8 @@ class TrainedHead(Tabular):
 
     def terms_of(self, query: Any, k: int = 10) -> list[tuple[str, float]]:
         """Return the ``k`` heaviest terms of a sentence or an image, with their weights."""
-        is_text = query_type(query) == "text"
-        row = self.encoder.encode_texts([query]) if is_text else self.encoder.encode_images([query])
-        vocabulary = self.sparsifier.vocabulary
-        return top_terms(row, vocabulary.terms, k, vocabulary.special)
+        found = Bag.made(self.encoder, query).top(self.sparsifier.vocabulary, k)
+        return [(term, weight) for term, weight, _ in found]
 
     def lines(self) -> list[str]:
         """Return what the head is, and where; and what its numbers depend on."""

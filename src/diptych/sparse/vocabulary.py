@@ -1,4 +1,4 @@
-"""The terms that sparse rows are made of: WordPiece pieces, which a caption contains, learned from captions or read.
+"""The terms that sparse rows are made of: words or WordPiece pieces, learned from captions or read from a model.
 
 The trainer of the ``tokenizers`` library numbers pieces in the order of a hash table, which differs from run to run
 and decides ties between equally frequent pairs; here the same captions always give the same pieces.
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from diptych.analysis.information.questions import FUNCTION_WORDS
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.files import write_json, write_text
@@ -28,6 +29,8 @@ from diptych.encoders.inputs import check_texts
 
 _BLOCK = 8192
 _MAX_TOKENS = 512
+_ORIGINS = "origins.json"
+_SHOWN_WORDS = 2  # of those that a piece stood in
 
 
 class TermVocabulary:
@@ -37,6 +40,7 @@ class TermVocabulary:
         terms: one per column; ``##…`` continues a word.
         special: columns of [PAD], [UNK], [CLS], [SEP], [MASK] and the like; never a caption's terms.
         source_rows: (|V|,) int64, each column's id in the tokenizer: its row in the model's embeddings.
+        origins: the most frequent words that each piece of a word stood in, see :meth:`trace`; nothing where not known.
     """
 
     def __init__(self, tokenizer: Any, source_rows: np.ndarray | Sequence[int] | None = None) -> None:
@@ -54,6 +58,7 @@ class TermVocabulary:
         names = {number: term for term, number in self._tokenizer.get_vocab(with_added_tokens=True).items()}
         rows = np.asarray(sorted(names) if source_rows is None else source_rows, dtype=np.int64)
         self.source_rows: np.ndarray = rows
+        self.origins: dict[str, str] = {}
         self.terms: tuple[str, ...] = tuple(names[row] for row in rows.tolist())
         added = self._tokenizer.get_added_tokens_decoder()
         special = {number for number, token in added.items() if token.special}
@@ -85,6 +90,23 @@ class TermVocabulary:
         letters = [len(piece.removeprefix(CONTINUATION)) == 1 for piece in whole.terms]
         kept = np.flatnonzero(whole._occurring(captions) | letters)
         return cls(bert_tokenizer([whole.terms[column] for column in kept]))
+
+    @classmethod
+    def of_words(
+        cls, captions: Sequence[str], size: int, min_count: int, source: str | Path | None = None
+    ) -> TermVocabulary:
+        """Take the most frequent whole words of the captions that say something; of a model, those that it has."""
+        counts = word_counts(captions)
+        frequent = (word for word in counts if counts[word] >= min_count and is_content(word))
+        words = sorted(frequent, key=lambda word: (-counts[word], word))
+        tokenizer = source_tokenizer(source) if source else bert_tokenizer([*SPECIAL_TERMS, *words[:size]])
+        rows = sorted(filter(None, map(tokenizer.token_to_id, words)))
+        if not rows:
+            raise DataError(
+                f"no word occurs {min_count} times in {len(captions)} captions",
+                "lower vocabulary.min_count, or check the split",
+            )
+        return cls(tokenizer, rows)
 
     @classmethod
     def pretrained(cls, source: str | Path) -> TermVocabulary:
@@ -137,10 +159,33 @@ class TermVocabulary:
         texts = [(caption[start:end], columns) for start, end, columns in words.values()]
         return texts if normalizer is None else [(normalizer.normalize_str(text), own) for text, own in texts]
 
+    def trace(self, captions: Sequence[str]) -> None:
+        """Note the words of captions that each piece stands for, unless it is a word more often than a part of one."""
+        uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for word, count in word_counts(captions).items():
+            for _, columns in self.words_of(word):
+                for column in columns:
+                    uses[self.terms[column]][word] += count
+        for term, words in uses.items():
+            if words.total() > 2 * words[term]:
+                frequent = sorted(filter(is_content, words), key=lambda word: (-words[word], word))
+                self.origins[term] = "/".join(frequent[:_SHOWN_WORDS])
+
+    def shown(self, column: int, word: str | None = None) -> str:
+        """Return a term as users read it: a piece as its ``word``, or those it came from; "" if it says nothing.
+
+        Without :attr:`origins` pieces are recognised where they continue a word.
+        """
+        term = self.terms[column]
+        name = word or self.origins.get(term, term)
+        return name if is_content(name) and column not in self.special else ""
+
     def save(self, folder: Path | str) -> None:
         content = json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False)
         write_text(Path(folder) / "tokenizer.json", content)
         write_json(Path(folder) / "terms.json", list(self.terms))
+        if self.origins:
+            write_json(Path(folder) / _ORIGINS, self.origins)
 
     @classmethod
     def load(cls, folder: Path | str) -> TermVocabulary:
@@ -155,7 +200,21 @@ class TermVocabulary:
             raise StorageError(
                 f"{folder}: terms.json is not a list of terms that tokenizer.json has", "sparsify again"
             )
-        return cls(tokenizer, [ids[term] for term in terms])
+        vocabulary = cls(tokenizer, [ids[term] for term in terms])
+        if (folder / _ORIGINS).is_file():
+            vocabulary.origins = read_json(folder / _ORIGINS)
+            if not isinstance(vocabulary.origins, dict) or not all(
+                isinstance(one, str) for one in vocabulary.origins.values()
+            ):
+                raise StorageError(
+                    f"{folder / _ORIGINS} is not a table of pieces and words", "sparsify again"
+                )
+        return vocabulary
+
+
+def is_content(word: str) -> bool:
+    """Return whether a word says something: no mark, piece of a word, single letter or function word (English)."""
+    return word[:1].isalnum() and word not in FUNCTION_WORDS and (len(word) > 1 or not word.isascii())
 
 
 CONTINUATION = "##"

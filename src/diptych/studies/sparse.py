@@ -19,7 +19,7 @@ from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
 from diptych.sparse.measures import StaticEmbedding, exact_at
-from diptych.sparse.options import SparsifyOptions, sparsify_options
+from diptych.sparse.options import PUBLISHED, SparsifyOptions, sparsify_options
 from diptych.studies.evidence import KEPT, Kept
 from diptych.studies.plan import BASE_SEED, MEASURE, Plan
 from diptych.studies.results import Measured, Measurement, Measuring
@@ -120,7 +120,7 @@ class Heads(Source):
 
 
 def _options(plan: Plan, row: Row, seed: int = BASE_SEED) -> SparsifyOptions:
-    return sparsify_options({**plan.options_of(row), "seed": seed})
+    return sparsify_options({**PUBLISHED, **plan.options_of(row), "seed": seed})
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,14 @@ def _static_embedding(head: Head, named: str | None) -> StaticEmbedding:
 def _example(head: Head, rows: SparsifiedCollection, part: Collection, place: int) -> dict[str, Any]:
     """Return the heaviest terms of an image and of its first caption, and a small picture for pages."""
     from diptych.report.pictures import Thumbnail, read_picture
-    from diptych.sparse.explain import Bag
+    from diptych.sparse.explain import Bag, top_terms
+
+    vocabulary = head.sparsifier.vocabulary
+
+    def terms(bag: Bag) -> list[list[Any]]:
+        own = {vocabulary.terms[column] for column in vocabulary.caption_terms(bag.captions).indices}
+        found = top_terms(bag.row, vocabulary.terms, _TERMS, vocabulary.special)
+        return [[term, term in own] for term, _ in found]
 
     caption = Bag.of(rows, part, "texts", int(part.caption_start[place]))
     image = Bag.of(rows, part, "images", place)
@@ -209,8 +216,5 @@ def _example(head: Head, rows: SparsifiedCollection, part: Collection, place: in
         picture = str(Thumbnail.of(read_picture(lambda: part.image(place), image.name), _SIDE))
     except ImageError:  # only region features, or embeddings of images that are not here
         picture = ""
-    terms = {
-        f"{kind} terms": [[term, is_own] for term, _, is_own in bag.top(head.sparsifier.vocabulary, _TERMS)]
-        for kind, bag in (("caption", caption), ("image", image))
-    }
-    return {"image": image.name, "picture": picture, "caption": caption.captions[0], **terms}
+    shown = {"caption terms": terms(caption), "image terms": terms(image)}
+    return {"image": image.name, "picture": picture, "caption": caption.captions[0], **shown}
