@@ -30,6 +30,7 @@ def compare(name: str, values: Any) -> tuple[list[str], str]:
         return [f"nothing is stored; python -m pins --update {name} stores it"], ""
     stored = json.loads(path_of(name).read_text(encoding="utf-8"))
     stored["platform"].setdefault("maker", "GenuineIntel")  # of all that was stored before it was a fact
+    stored["platform"].setdefault("cache", "less")
     other = [
         f"{key} {here} (stored with {stored['platform'].get(key)})"
         for key, here in platform_facts().items()
