@@ -29,13 +29,13 @@ fuzz: $(READY)test  ## 2,000 corrupt inputs; failures are printed with the comma
 	$(BIN)/python -m fuzz
 
 fuzz-service: $(READY)test  ## 10,000 requests and 2,000 images that no client should send to a service of INDEX
-	$(PIP) --editable '.[fuzz]'
+	$(PIP) schemathesis
 	$(BIN)/python -m fuzz.service $(INDEX)
 
 INDEX ?= demo/index-images-exact
 
 pages: $(READY)test  ## every page in a browser: widths, light and dark, axe-core (needs Chromium and npm)
-	$(PIP) --editable '.[browser]'
+	$(PIP) playwright
 	npm install --silent --prefix build/npm axe-core@4.14.1
 	$(BIN)/python -m pytest -m slow tests/cli/test_pages.py tests/service/test_browser.py
 

@@ -27,8 +27,9 @@ def serve(indexes: Indexes, options: ServeOptions) -> None:
 
     Examples:
         diptych serve demo
-        diptych serve runs/flickr8k/index-images-exact runs/flickr8k/sparse/index-images-inverted
+        diptych serve photos runs/flickr8k/sparse/index-images-inverted
         diptych serve runs/flickr8k --host 0.0.0.0 --port 80
+        diptych serve qdrant:http://host:6333/shop --encoder encoder
     """
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(library, purpose="diptych serve")
