@@ -94,8 +94,8 @@ class Service:
         if (encoded := self.serving.kept(key)) is None:
             hits, more = await self.found(served, request)
             note = "; ".join(sorted({one.searcher.note for one in served} - {""}))
-            answer = {"indexes": [one.name for one in served], "hits": await served[0].described(hits)}
-            encoded = json.dumps({**answer, "more": more, "note": note}).encode()
+            rest = json.dumps({"indexes": [one.name for one in served], "more": more, "note": note})
+            encoded = f'{rest[:-1]}, "hits": {await served[0].as_json(hits)}}}'.encode()
             self.serving.keep(key, encoded)
         return Response(encoded, media_type="application/json")
 

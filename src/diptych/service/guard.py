@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import itertools
 import json
 import logging
 import re
@@ -106,6 +107,7 @@ class Guard:
         self.app, self.serving, self.counters = app, serving, counters
         self.options: ServeOptions = serving.options
         self._most = int(self.options.max_body * 1_000_000)
+        self._prefix, self._numbers = uuid.uuid4().hex[:12], itertools.count(1)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -113,7 +115,7 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
-        scope["request_id"] = given if _ID.fullmatch(given) else uuid.uuid4().hex
+        scope["request_id"] = given if _ID.fullmatch(given) else f"{self._prefix}-{next(self._numbers):x}"
         begun, exchange = time.perf_counter(), _Exchange(scope, receive, send, self._most)
         error: DiptychError | None = None
         try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import uuid
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,11 @@ FACTS = ("path", "size", "modified", "content")
 _EVERY = 1.0  # seconds between looks at what is on disk
 _FEW_VALUES = 30  # of a field that a page offers to filter by
 _MOST_RECORDS = 200_000  # that are read for it
+_MOST_HELD = 20_000  # items whose captions and metadata are kept
 _DEEP = 100  # hits of each index that are fused, at least
+
+
+Hits = Sequence[tuple[str, float]]
 
 
 class RemoteIndex:
@@ -65,6 +71,8 @@ class ServedIndex:
         self.name, self.folder, self.lane = name, folder, lane
         self.searcher, self.stored = searcher, stored
         self.fields: dict[str, list[Any]] = {}
+        self._held: dict[str, tuple[dict[str, Any], str]] = {}  # what is known of items, and its JSON
+        self._held_of = ""  # the fingerprint of the content that it is of
 
     @property
     def sparse(self) -> bool:
@@ -87,28 +95,48 @@ class ServedIndex:
         """Return ids in the order of insertion, for a look at what there is."""
         return self.searcher.index.some_ids(start, count)
 
-    async def described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-        """Return hits as the API gives them; of an index on a server, which is asked, in another thread."""
-        if self.searcher.index.on_server:
-            return await asyncio.to_thread(self._described, hits)
-        return self._described(hits)
+    async def described(self, hits: Hits) -> list[dict[str, Any]]:
+        """Return hits as the API gives them."""
+        known = await self._known(hits)
+        return [{"id": name, "score": score, **known[name][0]} for name, score in hits]
 
-    def _described(self, hits: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+    async def as_json(self, hits: Hits) -> str:
+        """Return :meth:`described` as JSON; what is known of an item is encoded once."""
+        known = await self._known(hits)
+        return f"[{', '.join(f'{known[name][1]}{score!r}}}' for name, score in hits)}]"
+
+    async def _known(self, hits: Hits) -> dict[str, tuple[dict[str, Any], str]]:
+        """Return what is known of items and its JSON; of an index on a server, which is asked, from another thread."""
+        if self._held_of != (mark := self.fingerprint) or len(self._held) > _MOST_HELD:
+            self._held, self._held_of = {}, mark
+        held = self._held
+        if new := [name for name, _ in hits if name not in held]:
+            work = partial(self._look_up, new)
+            held |= await asyncio.to_thread(work) if self.searcher.index.on_server else work()
+        return held
+
+    def _look_up(self, names: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]]:
+        self.searcher.index.prefetch(names)
+        found = {name: self._item(name) for name in names}
+        texts = {name: json.dumps({"id": name, **known}) for name, known in found.items()}
+        return {name: (found[name], f'{text[:-1]}, "score": ') for name, text in texts.items()}
+
+    def _item(self, name: str) -> dict[str, Any]:
+        """Return what is known of an item."""
         searcher = self.searcher
-        searcher.index.prefetch([name for name, _ in hits])
-        described = []
-        for name, score in hits:
-            known: dict[str, Any] = {"id": name, "score": score, "captions": [], "image": None, "path": None}
-            known["metadata"] = {
-                key: value for key, value in searcher.record(name).items() if key not in FACTS
-            }
-            with suppress(DataError):  # the collection no longer holds it: it is found all the same
-                known["captions"] = searcher.captions(name)
-                known["path"] = searcher.path(name) or None
-                if searcher.shows(name):
-                    known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
-            described.append(known)
-        return described
+        record = searcher.record(name)
+        known: dict[str, Any] = {"captions": [], "image": None, "path": record.get("path")}
+        known["metadata"] = {key: value for key, value in record.items() if key not in FACTS}
+        with suppress(DataError):  # the collection no longer holds it: it is found all the same
+            known["captions"] = searcher.captions(name)
+            known["path"] = known["path"] or searcher.path(name) or None
+            if known["path"] or searcher.shows(name):
+                known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
+        return known
+
+    def forget(self) -> None:
+        """Look items up again: where they are is known by now."""
+        self._held_of = ""
 
     def read_fields(self) -> None:
         """Find the fields of metadata with few values, of an index that is here."""
@@ -234,6 +262,7 @@ class Serving:
         with suppress(DiptychError):
             served.read_fields()
             served.searcher.locate()
+            served.forget()
 
     async def watch(self) -> None:
         """Follow what other processes write: changes are read, a new index is opened beside the old one."""
