@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import re
@@ -24,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -139,16 +139,20 @@ def _texts() -> Callable[[], str]:
 
 
 class InProcess:
-    """The same index and encoder, called from Python."""
+    """The same index and encoder, called from Python, in a thread as the service calls them."""
 
     def __init__(self, index: Path) -> None:
         import diptych as dp
 
         self.searcher, self.text = dp.open_index(index), _texts()
+        self._thread = ThreadPoolExecutor(1)
         self.single(0.5)
 
     def single(self, seconds: float) -> list[float]:
         """Return how long single searches take: encode a sentence, search."""
+        return self._thread.submit(self._single, seconds).result()
+
+    def _single(self, seconds: float) -> list[float]:
         times, until = [], time.perf_counter() + seconds
         while (begun := time.perf_counter()) < until:
             self._search([self.text()])
@@ -157,6 +161,9 @@ class InProcess:
 
     def batched(self, seconds: float) -> float:
         """Return searches per second in batches."""
+        return self._thread.submit(self._batched, seconds).result()
+
+    def _batched(self, seconds: float) -> float:
         done, begun = 0, time.perf_counter()
         while time.perf_counter() - begun < seconds:
             self._search([self.text() for _ in range(CLIENTS)])
@@ -217,31 +224,53 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head[9:12]), await reader.readexactly(length)
 
 
+class _Client(asyncio.Protocol):
+    """A connection that asks again as soon as it has its answer: little work, for the machine is the service's too."""
+
+    def __init__(self, text: Callable[[], str], until: float, times: list[float]) -> None:
+        self._text, self._until, self._times = text, until, times
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._left, self._begun, self.errors = 0, 0.0, 0
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self._ask()
+
+    def _ask(self) -> None:
+        body = f'{{"text": "{self._text()}", "k": {K}}}'
+        head = f"POST /v1/search HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        self._begun = time.perf_counter()
+        self._transport.write(f"{head}content-type: application/json\r\n\r\n{body}".encode())
+
+    def data_received(self, data: bytes) -> None:
+        if not self._left:
+            head = data.index(b"\r\n\r\n") + 4
+            length = data.lower().index(b"content-length: ", 0, head) + 16
+            self._left = head + int(data[length : data.index(b"\r", length)])
+            self.errors += data[9:12] != b"200"
+        self._left -= len(data)
+        if self._left:
+            return
+        now = time.perf_counter()
+        self._times.append(now - self._begun)
+        if now < self._until:
+            self._ask()
+        else:
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.ended.set_result(self.errors + bool(self._left) + (error is not None))
+
+
 async def load(port: int, clients: int, seconds: float) -> tuple[list[float], int]:
     """Ask from so many connections, each as soon as it has its answer; return the times, and how many failed."""
     times: list[float] = []
-    errors, text, until = 0, _texts(), time.perf_counter() + seconds
-
-    async def client() -> None:
-        nonlocal errors
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            asked = 0
-            while time.perf_counter() < until or not asked:
-                body = json.dumps({"text": text(), "k": K}).encode()
-                head = f"POST /v1/search HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
-                begun = time.perf_counter()
-                writer.write(f"{head}content-type: application/json\r\n\r\n".encode() + body)
-                status, _ = await _answer(reader)
-                times.append(time.perf_counter() - begun)
-                errors += status != 200
-                asked += 1
-            writer.close()
-        except (OSError, asyncio.IncompleteReadError):
-            errors += 1
-
-    await asyncio.gather(*(client() for _ in range(clients)))
-    return times, errors
+    text, until, loop = _texts(), time.perf_counter() + seconds, asyncio.get_running_loop()
+    made = [
+        loop.create_connection(lambda: _Client(text, until, times), "127.0.0.1", port) for _ in range(clients)
+    ]
+    connected = await asyncio.gather(*made)
+    return times, sum(await asyncio.gather(*(client.ended for _, client in connected)))
 
 
 async def _swapped(port: int, index: Path, options: Any) -> str:

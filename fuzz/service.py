@@ -2,8 +2,8 @@
 
     python -m fuzz.service INDEX [--cases 10000] [--images 2000] [--seed 0]
 
-A copy of the index is served as users serve it. Requests come from schemathesis (pip install schemathesis): no answer may
-be a 5xx, and each must be one that the document names. Mutated images may be read or refused; memory stays bounded.
+A copy of the index is served as users serve it. Requests come from schemathesis (pip install schemathesis): no answer
+may be a 5xx, and each must be one that the document names. Mutated images may be read or refused; memory stays bounded.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def test_serving_from_start_to_stop(diptych, trained, tmp_path):
     diptych(f"categories index {trained[1]} --out {folder}")
     command = [sys.executable, "-m", "diptych", "serve", str(folder), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        line = process.stdout.readline()
-        address = re.search(r"http://\S+?:\d+", line)[0]
+        said = "".join(process.stdout.readline() for _ in range(3))
+        address = re.search(r"http://\S+?:\d+", said)[0]
         until = time.monotonic() + 60
         while True:
             try:
@@ -79,9 +79,9 @@ def test_serving_from_start_to_stop(diptych, trained, tmp_path):
                 assert time.monotonic() < until
                 time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=30)
         assert process.returncode == 0
-    assert "next: curl" in out
+    assert "next: curl" in said
     lines = [json.loads(one) for one in log.splitlines() if one.startswith("{")]
     assert {"time", "request", "method", "route", "status", "ms"} <= set(lines[-1])
 

@@ -188,6 +188,8 @@ BAD = {
     "no image": ({"image": "aGVsbG8="}, 422, "image"),
     "cancelled": ({"parts": [{"text": "a"}, {"text": "a", "weight": -1}]}, 422, "cancel"),
     "two in a part": ({"parts": [{"text": "a", "item": "b"}]}, 422, "exactly one"),
+    "first stage": ({"text": "a", "options": {"first": [[1]]}}, 422, "first"),
+    "large option": ({"text": "a", "options": {"ef_search": 10**9}}, 422, "ef_search"),
     "engine option": ({"text": "a", "options": {"nonsense": 1}}, 404, "nonsense"),
 }
 

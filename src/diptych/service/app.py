@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -22,7 +23,7 @@ from starlette.exceptions import HTTPException
 
 from diptych.core.errors import DataError, DiptychError, UnknownNameError, UsageError
 from diptych.core.files import write_bytes
-from diptych.core.fingerprint import fingerprint
+from diptych.core.fingerprint import fingerprint_stream
 from diptych.core.version import __version__
 from diptych.service import schemas
 from diptych.service.guard import Counters, Guard
@@ -33,6 +34,7 @@ from diptych.service.queries import Part, stacked
 from diptych.service.serving import FACTS, ServedIndex, Serving, answer_key
 from diptych.service.shops import Shops
 
+_LARGEST_OPTION = 10_000  # number that clients may set, such as ef_search
 _IndexName = Query(None, max_length=1024, description="Of GET /v1/indexes; the first by default.")
 
 
@@ -121,6 +123,11 @@ class Service:
         """Return the hits of a request and whether there are more."""
         parts = await self.parts(given)
         how: dict[str, Any] = {"exact": given.exact, "options": dict(given.options)}
+        for name, value in given.options.items():
+            if name in ("where", "first") or (
+                isinstance(value, int | float) and abs(value) > _LARGEST_OPTION
+            ):
+                raise UsageError(f"option {name}={value!r:.60} of a search", "leave it out, or ask for less")
         if given.where is not None:
             how["options"]["where"] = given.where
         return await self.serving.search(served, parts, given.offset, given.k, given.threshold, **how)
@@ -202,17 +209,19 @@ class Service:
             )
         contents = [image_bytes(item.image) for item in given.items]
         images = [await decoded(item.image, self._max_pixels) for item in given.items]
-        keys = [fingerprint(content.hex()) for content in contents]
+        keys = [fingerprint_stream(io.BytesIO(content)) for content in contents]
         ids = [item.id or key for item, key in zip(given.items, keys, strict=True)]
         records = []
         for item, key, content in zip(given.items, keys, contents, strict=True):
             if taken := set(FACTS) & set(item.metadata):
                 message = f"metadata has a field {min(taken)!r}, which is taken"
                 raise UsageError(message, "give the field another name")
-            file = Path(f"{served.folder}.items") / key[:2] / f"{key}.img"
-            records.append({**item.metadata, "path": str(file)})
-            if not file.is_file():
-                await asyncio.to_thread(_write, file, content)
+            records.append(dict(item.metadata))
+            if not served.searcher.index.on_server:  # where there is no place for files
+                file = Path(f"{served.folder}.items") / key[:2] / f"{key}.img"
+                records[-1] |= {"path": str(file), "size": len(content), "content": key}
+                if not file.is_file():
+                    await asyncio.to_thread(_write, file, content)
         _, rows = await self.serving.rows(served, [], images)
         captions = [item.captions for item in given.items]
         stored, replace = served.stored, given.replace

@@ -23,7 +23,7 @@ from diptych.service.problems import ProblemError, problem
 logger: logging.Logger = logging.getLogger("diptych.service")
 
 COOKIE = "diptych_token"
-_ID = re.compile(r"[\w.-]{1,64}")
+_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _OPEN = ("/v1/health", "/static/")  # answered without a token
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
