@@ -181,6 +181,8 @@ BAD = {
     "no such index": ({"text": "a", "index": "none"}, 404, "index"),
     "no such item": ({"item": "none"}, 404, "item"),
     "width": ({"vector": [1.0, 2.0]}, 422, "width"),
+    "width in a mixture": ({"text": "a", "vector": [1.0, 2.0]}, 422, "width"),
+    "no number of 32 bits": ({"vector": [1e300] * 8}, 422, "width|finite"),
     "terms of dense": ({"vector": {"red": 1.0}}, 422, "terms|term"),
     "address": ({"image": "https://somewhere/x.png"}, 422, "fetched"),
     "file": ({"image": "file:///etc/passwd"}, 422, "fetched"),

@@ -446,6 +446,10 @@ class Index(ABC):
         """The metadata of each item by id; empty of an engine that keeps none here."""
         return {}
 
+    def checked_queries(self, vectors: Any) -> Vectors:
+        """Return (q, width) query vectors as the engine takes them, or raise the error of :meth:`search`."""
+        return self._checked(vectors, None, "query")
+
     def prefetch(self, ids: Sequence[str]) -> None:
         """Read metadata and captions of items in one request, where a server keeps them."""
         return

@@ -157,12 +157,13 @@ class Searcher:
             ids = [str(one) if path else next(free) for one, path in zip(given, paths, strict=True)]
         rows = self.encoder.encode_images(given)
         records = [{"path": path} if path else {} for path in paths]
-        self.index.add(ids, rows, encoder=self._fingerprint, records=records, **options)
+        self.index.add(ids, rows, encoder=self.fingerprint, records=records, **options)
         self._images |= {name: one for name, one, path in zip(ids, given, paths, strict=True) if not path}
         return list(ids)
 
     @cached_property
-    def _fingerprint(self) -> str | None:
+    def fingerprint(self) -> str | None:
+        """Return that of the query encoder."""
         return None if self.encoder is None else self.encoder.fingerprint
 
     @cached_property
@@ -202,7 +203,7 @@ class Searcher:
                 raise UsageError("--own-terms with vectors: they have no terms of their own", "leave it out")
         else:
             vectors, options = self._encoded(query, own_terms, options)
-        hits = self.index.search(vectors, k, encoder=self._fingerprint, **options)
+        hits = self.index.search(vectors, k, encoder=self.fingerprint, **options)
         found = []
         for row, name in enumerate(names):
             best, after = best_of(hits, row, least)

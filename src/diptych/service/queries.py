@@ -168,7 +168,7 @@ def _vector(query: Query, texts: Mapping[str, Any], images: Any) -> Any:
 def _given(index: Index, vector: Any) -> Any:
     """Return a vector of the request as a row of the index: numbers, or weights by term."""
     if not isinstance(vector, Mapping):
-        return np.asarray([vector], dtype=np.float32)
+        return index.checked_queries(np.asarray([vector]))
     if index.engine().vectors != "sparse":
         raise UsageError("weights by term with an index of dense vectors", "give a list of numbers")
     columns = {term: column for column, term in enumerate(index.terms)}

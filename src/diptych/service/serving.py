@@ -218,6 +218,7 @@ class Serving:
     def _opened(self, name: str, folder: str, stored: StoredIndex | RemoteIndex | None = None) -> ServedIndex:
         stored = RemoteIndex(folder) if folder.startswith("qdrant:") else StoredIndex(folder)
         searcher, lane = self._searcher(stored, folder)
+        stored.index.check_origin(searcher.fingerprint)
         _ = "" in stored.index  # the places of ids are read now, not while another thread adds some
         self.counters.items.labels(name).set(len(stored.index))
         return ServedIndex(name, folder, searcher, stored, lane)
