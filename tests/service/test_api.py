@@ -339,3 +339,17 @@ def test_an_index_that_is_replaced_is_served_anew(
         assert time.monotonic() < until
         time.sleep(0.05)
     assert len(search(client, text="a red circle", k=50)) == 50
+
+
+def test_another_encoder_than_that_of_the_index_is_refused(
+    indexes: Path, scenes_folder: Path, tmp_path: Path
+) -> None:
+    short = {"stages.0.epochs": 1, "batches.size": 16, "model.width": 16}
+    run = dp.train("scenes", dp.read(scenes_folder), out=tmp_path / "run", settings=short)
+    guard = create_app([str(indexes / "dense")], ServeOptions(log=False, encoder=str(run.folder)))
+    with TestClient(guard, base_url="http://localhost") as client:
+        until = time.monotonic() + 30
+        while guard.serving.problem is None and time.monotonic() < until:
+            time.sleep(0.02)
+        assert "encoder" in str(guard.serving.problem)
+        assert client.get("/v1/health").status_code == 503
