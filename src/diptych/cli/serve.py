@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from typing import Annotated
@@ -33,6 +34,9 @@ def serve(indexes: Indexes, options: ServeOptions) -> None:
     """
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(library, purpose="diptych serve")
+    # Threads of products sleep between them, for requests are answered meanwhile; read when the libraries are loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     from diptych.service.run import run
 
     if options.no_auth and options.token:
