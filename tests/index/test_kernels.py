@@ -98,7 +98,7 @@ class Recorder:
         lines.append("over")
 
 def load():
-    while "diptych.index.kernels.compiled" not in sys.modules:
+    while "diptych.index.kernels.find" not in sys.modules:
         pass
     got.append(load_kernels().find)  # the main thread has begun with it and is not done
 

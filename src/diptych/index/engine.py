@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -158,32 +158,6 @@ class Hits:
     scores: np.ndarray
     requested: int
 
-    @classmethod
-    def of_slots(
-        cls,
-        names: np.ndarray,
-        requested: int,
-        slots: np.ndarray,
-        scores: np.ndarray,
-        found: np.ndarray | None = None,
-    ) -> Hits:
-        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids), of query i the first ``found[i]``.
-
-        What lies beyond in ``slots`` is ignored and must be a slot nevertheless.
-        """
-        longest = slots.shape[1] if found is None else int(found.max(initial=0))
-        ids: Any = names[slots[:, :longest]].tolist()
-        kept = np.array(scores[:, :longest], dtype=np.float32)
-        if found is not None and found.min(initial=longest) < longest:
-            ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
-            kept[np.arange(longest) >= found[:, None]] = -np.inf
-        return cls(ids, kept, requested)
-
-    @classmethod
-    def none(cls, queries: int, requested: int) -> Hits:
-        """No hit for any of so many queries."""
-        return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), requested)
-
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -206,6 +180,34 @@ class Hits:
             f"{self.requested:,} hits were requested; {len(short):,} of {len(self):,} queries have fewer "
             f"(the fewest: {short.min():,}), for the index holds no more for them"
         )
+
+
+class Found(NamedTuple):
+    """The best items of each query: (q, k) slots and scores, of which the first ``found`` count."""
+
+    slots: np.ndarray
+    scores: np.ndarray
+    found: np.ndarray
+
+    @classmethod
+    def nothing(cls, queries: int, k: int) -> Found:
+        """Room for the best k of each query."""
+        slots, scores = np.zeros((queries, k), dtype=np.int64), np.zeros((queries, k), dtype=np.float32)
+        return cls(slots, scores, np.zeros(queries, dtype=np.int64))
+
+    @classmethod
+    def whole(cls, slots: np.ndarray, scores: np.ndarray) -> Found:
+        return cls(slots, scores, np.full(len(slots), slots.shape[1]))
+
+    def hits(self, names: np.ndarray, requested: int) -> Hits:
+        """Return the ids of an object array by slot; what lies beyond ``found`` must be a slot nevertheless."""
+        longest = int(self.found.max(initial=0))
+        ids: Any = names[self.slots[:, :longest]].tolist()
+        kept = np.array(self.scores[:, :longest], dtype=np.float32)
+        if self.found.min(initial=longest) < longest:
+            ids = [one[:count] for one, count in zip(ids, self.found.tolist(), strict=True)]
+            kept[np.arange(longest) >= self.found[:, None]] = -np.inf
+        return Hits(ids, kept, requested)
 
 
 _SAMPLE = 100

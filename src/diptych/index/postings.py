@@ -120,7 +120,7 @@ class Postings:
         kernels = load_kernels()
         documents = np.zeros(rows.width, dtype=np.int64)
         largest = np.zeros(rows.width, dtype=np.float32)
-        kernels.frequencies(*rows.arrays, documents, largest)
+        kernels.frequencies(rows.arrays, documents, largest)
         hub = documents >= max(hub_share * len(rows), _FEWEST)
         listed = (documents > 0) & ~hub
         place_of = np.full(rows.width, -1, dtype=np.int32)
@@ -142,7 +142,7 @@ class Postings:
             span=np.array([span], dtype=np.int64),
         )
         laid_out = (made.hubs, made.bounds, made.starts, made.offsets, made.documents, made.codes)
-        kernels.fill(*rows.arrays, place_of, steps, 0.5 if nearest else 0.0, *laid_out, span)
+        kernels.fill(rows.arrays, place_of, steps, 0.5 if nearest else 0.0, laid_out, span)
         return made
 
     @property

@@ -18,10 +18,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
-from diptych.index.engine import Hits, OptionValue, Vectors
+from diptych.index.engine import Found, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
-from diptych.index.segments import Found
-from diptych.index.slots import IdTable, SlotIndex
+from diptych.index.segments import best_of_all
+from diptych.index.slots import ItemTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -33,8 +33,8 @@ class RescoredIndex(SlotIndex):
 
     mapped: ClassVar[frozenset[str]] = SparseRows.mapped
 
-    def __init__(self, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
+    def __init__(self, rows: SparseRows, items: ItemTable, **known: Any) -> None:
+        super().__init__(items, **known)
         self._rows = rows
 
     @abstractmethod
@@ -49,7 +49,7 @@ class RescoredIndex(SlotIndex):
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
+    ) -> Found:
         rows = SparseRows(queries)
         best = Found.nothing(len(rows), k)
         size = max(1, _CANDIDATES // k)
@@ -63,20 +63,13 @@ class RescoredIndex(SlotIndex):
                     "its files are corrupt",
                     "build the index again",
                 )
-            part = slice(start, start + len(chosen))
-            written = best.slots[part], best.scores[part]
-            load_kernels().rescore(
-                *self._rows.arrays, *rows.arrays, start, self.width, slots, found, k, *written
-            )
-            best.found[part] = found
-        return Hits.of_slots(self._ids.names, k, *best)
+            best.found[start : start + len(chosen)] = found
+            part = (array[start : start + len(chosen)] for array in best)
+            load_kernels().rescore(self._rows.arrays, rows.arrays, start, self.width, slots, k, *part)
+        return best
 
-    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
-        rows = SparseRows(queries)
-        best = Found.nothing(len(rows), k)
-        for query in range(len(rows)):
-            best.found[query] = self._rows.best_of_all(rows, query, k, None, *best[:2])
-        return Hits.of_slots(self._ids.names, k, *best)
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Found:
+        return best_of_all(self._rows, SparseRows(queries), k, alive)
 
     def document_frequency(self) -> np.ndarray:
         return self._rows.frequency()
@@ -86,11 +79,11 @@ class RescoredIndex(SlotIndex):
 
     def _write(self, folder: Path) -> None:
         self._rows.write(folder)
-        self._ids.write(folder, live=True)
+        self._items.write(folder, live=True)
 
     @classmethod
-    def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
-        return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
+    def _opened(cls, folder: Path, header: Header) -> tuple[SparseRows, ItemTable]:
+        return SparseRows.read(folder, header.items, header.width), ItemTable.read(folder)
 
 
 @contextmanager

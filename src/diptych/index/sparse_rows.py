@@ -66,43 +66,6 @@ class SparseRows:
         self.check_columns()
         return np.bincount(self.columns, minlength=self.width)
 
-    def best_of_all(
-        self,
-        queries: SparseRows,
-        query: int,
-        k: int,
-        alive: np.ndarray | None,
-        slots: np.ndarray,
-        scores: np.ndarray,
-    ) -> int:
-        """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
-        terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-        found = np.empty(0, dtype=np.bool_) if alive is None else alive
-        query_rows = queries.columns[terms], queries.weights[terms], self.width, k
-        return int(load_kernels().best_of_all(*self.arrays, found, *query_rows, slots[query], scores[query]))
-
-    def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
-        """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.
-
-        For few rows and queries, where loading the compiled kernels would take longer: NumPy adds up the products
-        of a row in the same four sums.
-        """
-        lengths = np.diff(self.indptr)
-        owner = np.repeat(np.arange(len(self)), lengths)
-        place = np.arange(len(owner)) - self.indptr[owner]
-        sums = 4 * owner + np.where(place < lengths[owner] // 4 * 4, place % 4, 0)
-        for query in range(len(queries)):
-            terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-            table = np.zeros(self.width)
-            table[queries.columns[terms]] = queries.weights[terms]
-            products = self.weights.astype(np.float64) * table[self.columns]
-            first, second, third, fourth = np.bincount(sums, products, 4 * len(self)).reshape(-1, 4).T
-            scores = ((first + second) + (third + fourth)).astype(np.float32)
-            slots = np.flatnonzero(scores > 0 if alive is None else (scores > 0) & alive)
-            slots = slots[np.argsort(-scores[slots], kind="stable")[:k]]
-            found.found[query] = len(slots)
-            found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
-
     def csr(self) -> csr_array:
         return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 

@@ -242,8 +242,10 @@ def settled_changes(
             wait(every)
 
 
-def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
-    """Return an index of a collection's images or captions, with captions to show where its data is there."""
+def index_collection(
+    encoded: EncodedCollection, origin: Origin, options: IndexOptions
+) -> tuple[Index, Collection | None]:
+    """Return an index of a collection's images or captions, and the collection where its data is there."""
     whole = None
     with suppress(
         DiptychError
@@ -252,7 +254,7 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
     settings = parse_values(options.option, "--option")
     built = index_encoded(encoded, options.of, options.engine, whole, settings)
     built.about["origin"] = asdict(origin)
-    return built
+    return built, whole
 
 
 def index_encoded(

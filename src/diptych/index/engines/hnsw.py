@@ -6,7 +6,7 @@ Navigable Small World graphs", TPAMI 2020.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,9 +15,9 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import StorageError
-from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
-from diptych.index.slots import IdTable, LocalIndex
+from diptych.index.contract import Change
+from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
+from diptych.index.slots import ItemTable, LocalIndex
 from diptych.index.storage import Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms
 
@@ -59,8 +59,8 @@ class HnswIndex(LocalIndex):
     engine_name = "hnsw"
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.faiss"})
 
-    def __init__(self, graph: Any, storage: Any, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
+    def __init__(self, graph: Any, storage: Any, items: ItemTable, **known: Any) -> None:
+        super().__init__(items, **known)
         self._graph = graph
         self._storage = storage  # Faiss's graph does not keep it alive when it was opened apart
         self._view: RowStore | None = None
@@ -76,13 +76,14 @@ class HnswIndex(LocalIndex):
         return self._view
 
     @classmethod
-    def _build(cls, embeddings: Embeddings, known: Known) -> Self:
+    def _build(cls, items: Change, known: Known) -> Self:
         faiss, options = _faiss(), known["options"]
-        rows = dense_vectors(embeddings.rows, embeddings.width, "item")
-        row_norms(rows, embeddings.ids, "item")
-        graph = faiss.IndexHNSWFlat(embeddings.width, options["m"], faiss.METRIC_INNER_PRODUCT)
+        rows = dense_vectors(items.vectors, known["width"], "item")
+        row_norms(rows, items.ids, "item")
+        graph = faiss.IndexHNSWFlat(known["width"], options["m"], faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options["ef_construction"]
-        index = cls(graph, faiss.downcast_index(graph.storage), IdTable(embeddings.ids), **known)
+        table = ItemTable(items.ids, items.lines)
+        index = cls(graph, faiss.downcast_index(graph.storage), table, **known)
         index._link(rows)
         return index
 
@@ -98,22 +99,23 @@ class HnswIndex(LocalIndex):
                 self._graph.add(block)
                 bar.advance(len(block))
 
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+    def _add(self, change: Change) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow
             owned = _faiss().IndexFlatIP(self.width)
             for _, block in self._rows().blocks():
                 owned.add(np.ascontiguousarray(block))
             self._view = None
             self._graph.storage, self._storage = owned, owned
-        self._link(vectors)
-        self._ids.append(ids)
+        self._link(change.vectors)
+        self._items.append(change)
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
+    ) -> Found:
         faiss, ef_search = _faiss(), int(options["ef_search"])
-        count = len(self._ids) if alive is None else int(np.count_nonzero(alive))
-        effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // count))
+        size = len(self._items)
+        count = size if alive is None else int(np.count_nonzero(alive))
+        effort = min(size, -(-max(ef_search, k) * size // count))
         if alive is not None and count < len(self) and count < _LOOKED_AT * effort:
             return self._find_exact(queries, k, alive)  # the graph would look at more than these
         chosen: dict[str, Any] = {"efSearch": effort}
@@ -124,14 +126,14 @@ class HnswIndex(LocalIndex):
         scores = np.empty(slots.shape, dtype=np.float32)
         full = (slots >= 0).all(axis=1)
         if not full.all():
-            slots[~full], scores[~full] = self._best(queries[~full], k, alive)
+            slots[~full], scores[~full], _ = self._find_exact(queries[~full], k, alive)
         found = slots[full]
         again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
         again = again.reshape(found.shape)
         order = order_hits(found, again)
         slots[full] = np.take_along_axis(found, order, axis=1)
         scores[full] = np.take_along_axis(again, order, axis=1)
-        return Hits.of_slots(self._ids.names, k, slots, scores)
+        return Found.whole(slots, scores)
 
     def _write(self, folder: Path) -> None:
         faiss = _faiss()
@@ -143,11 +145,11 @@ class HnswIndex(LocalIndex):
                 f"the hnsw graph cannot be written: {_reason(error)}",
                 "free some space and save again; what was there before is whole",
             ) from None
-        self._ids.write(folder, live=False)
+        self._items.write(folder, live=False)
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        faiss, ids = _faiss(), IdTable.read(folder)
+        faiss, items = _faiss(), ItemTable.read(folder)
         try:
             storage = faiss.read_index(str(folder / "rows.faiss"), faiss.IO_FLAG_MMAP_IFC)
             graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
@@ -156,12 +158,12 @@ class HnswIndex(LocalIndex):
                 f"the hnsw graph in {folder} cannot be opened: {_reason(error)}", "build the index again"
             ) from None
         for what, have in (("rows", storage), ("graph", graph)):
-            if (have.d, have.ntotal) != (header.width, len(ids)):
-                expected = f"{len(ids):,} of width {header.width} expected"
+            if (have.d, have.ntotal) != (header.width, len(items)):
+                expected = f"{len(items):,} of width {header.width} expected"
                 got = f"{have.ntotal:,} of width {have.d}"
                 raise StorageError(f"the {what} in {folder}: {expected}, got {got}", "build the index again")
         graph.storage = storage
-        return cls(graph, storage, ids, **header.known())
+        return cls(graph, storage, items, **header.known())
 
 
 def _reason(error: RuntimeError) -> str:

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
+from diptych.index.contract import Change
+from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.postings import Postings
-from diptych.index.segments import Found, batches
-from diptych.index.slots import IdTable, SlotIndex
+from diptych.index.segments import batches
+from diptych.index.slots import ItemTable, SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -30,22 +30,22 @@ class ImpactsIndex(SlotIndex):
     engine_name = "impacts"
     mapped: ClassVar[frozenset[str]] = Postings.mapped
 
-    def __init__(self, postings: Postings, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
+    def __init__(self, postings: Postings, items: ItemTable, **known: Any) -> None:
+        super().__init__(items, **known)
         self._postings = postings
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
+    def _build(cls, items: Change, known: Known) -> Self:
         share = float(known["options"]["hub_share"])
-        postings = Postings.build(SparseRows(embeddings.rows), share, nearest=True)
-        return cls(postings, IdTable(embeddings.ids), **known)
+        postings = Postings.build(SparseRows(items.vectors), share, nearest=True)
+        return cls(postings, ItemTable(items.ids, items.lines), **known)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
+    ) -> Found:
         rows = SparseRows(queries)
         slots, scores, found = Found.nothing(len(rows), k)
         room = self._postings.room(k)
@@ -59,9 +59,9 @@ class ImpactsIndex(SlotIndex):
             scores[chosen, :width] = np.take_along_axis(sums, order, axis=1) * best.units[:, None]
             found[chosen] = best.found
         slots[np.arange(k) >= found[:, None]] = 0
-        return Hits.of_slots(self._ids.names, k, slots, scores, found)
+        return Found(slots, scores, found)
 
-    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> NoReturn:
         self._refuse("search exactly")
 
     def _take(self, slots: np.ndarray) -> NoReturn:
@@ -75,12 +75,12 @@ class ImpactsIndex(SlotIndex):
 
     def _write(self, folder: Path) -> None:
         self._postings.write(folder)
-        self._ids.write(folder, live=False)
+        self._items.write(folder, live=False)
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        ids = IdTable.read(folder)
-        return cls(Postings.read(folder, len(ids), header.width), ids, **header.known())
+        items = ItemTable.read(folder)
+        return cls(Postings.read(folder, len(items), header.width), items, **header.known())
 
 
 declare("impacts", ImpactsIndex)

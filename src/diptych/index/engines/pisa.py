@@ -18,10 +18,10 @@ import numpy as np
 
 from diptych.core.context import task
 from diptych.core.extras import require
-from diptych.encoders.embeddings import SparseEmbeddings
+from diptych.index.contract import Change
 from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import ItemTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -43,8 +43,8 @@ class PisaIndex(RescoredIndex):
     engine_name = "pisa"
     mapped: ClassVar[frozenset[str]] = RescoredIndex.mapped | {_COMPRESSED}
 
-    def __init__(self, folder: Path | None, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(rows, ids, **known)
+    def __init__(self, folder: Path | None, rows: SparseRows, items: ItemTable, **known: Any) -> None:
+        super().__init__(rows, items, **known)
         self._folder = folder
         self._names = np.arange(self.width).astype(str).astype(object)
         numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
@@ -57,15 +57,15 @@ class PisaIndex(RescoredIndex):
                 self._retriever = _index(folder, len(self)).quantized(num_results=1)
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        rows, folder, scale = SparseRows(embeddings.rows), None, float(known["options"]["scale"])
+    def _build(cls, items: Change, known: Known) -> Self:
+        rows, folder, scale = SparseRows(items.vectors), None, float(known["options"]["scale"])
         if rows.weights.max(initial=0) * scale >= 1:  # else there is nothing to write
             folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
         try:
             if folder is not None:
                 with task("building the PISA index"), silenced():
                     _index(folder, len(rows)).toks_indexer(scale=scale).index(_documents(rows))
-            index = cls(folder, rows, IdTable(embeddings.ids), **known)
+            index = cls(folder, rows, ItemTable(items.ids, items.lines), **known)
         except BaseException:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -132,7 +132,7 @@ class PisaIndex(RescoredIndex):
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         lists = folder if _MARK in header.files else None
-        return cls(lists, *cls._items(folder, header), **header.known())
+        return cls(lists, *cls._opened(folder, header), **header.known())
 
 
 def _index(folder: Path, count: int) -> Any:

@@ -16,10 +16,10 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
-from diptych.encoders.embeddings import SparseEmbeddings
+from diptych.index.contract import Change
 from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import ItemTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import REBUILD, Header
 
@@ -45,14 +45,14 @@ class SeismicIndex(RescoredIndex):
 
     engine_name = "seismic"
 
-    def __init__(self, lists: Any, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(rows, ids, **known)
+    def __init__(self, lists: Any, rows: SparseRows, items: ItemTable, **known: Any) -> None:
+        super().__init__(rows, items, **known)
         self._lists = lists
         self._names = np.arange(self.width).astype(_library().get_seismic_string())
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        library, rows, options = _library(), SparseRows(embeddings.rows), known["options"]
+    def _build(cls, items: Change, known: Known) -> Self:
+        library, rows, options = _library(), SparseRows(items.vectors), known["options"]
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
@@ -61,12 +61,12 @@ class SeismicIndex(RescoredIndex):
         numbers = [str(slot) for slot in range(len(rows))]
         with task("building the seismic index"), silenced():
             large = rows.width >= _SMALL_VOCABULARY
-            items = (library.SeismicDatasetLV if large else library.SeismicDataset)(dim=rows.width)
-            items.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
+            bags = (library.SeismicDatasetLV if large else library.SeismicDataset)(dim=rows.width)
+            bags.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
             lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
-                items, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
+                bags, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
             )
-        return cls(lists, rows, IdTable(embeddings.ids), **known)
+        return cls(lists, rows, ItemTable(items.ids, items.lines), **known)
 
     def _call(
         self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
@@ -106,7 +106,7 @@ class SeismicIndex(RescoredIndex):
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         library = _library()
-        rows, ids = cls._items(folder, header)
+        rows, table = cls._opened(folder, header)
         large = header.width >= _SMALL_VOCABULARY
         with file_errors(folder / _FILE, fix=REBUILD), silenced():
             lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
@@ -116,7 +116,7 @@ class SeismicIndex(RescoredIndex):
                 f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}",
                 "build the index again",
             )
-        return cls(lists, rows, ids, **header.known())
+        return cls(lists, rows, table, **header.known())
 
 
 declare("seismic", SeismicIndex)
