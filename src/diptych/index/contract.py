@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from diptych.core.errors import DataError, MismatchError, StorageError, UnknownN
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.locking import locked_in_place
 from diptych.core.reading import opening, read_json
+from diptych.data.columns import Column
 from diptych.data.records import Record, Where, check_records
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, term_fingerprint
 from diptych.index.engine import (
@@ -41,25 +42,15 @@ from diptych.index.vectors import check_ids, check_k, check_width, count_rows, d
 _TERMS = "terms.json"
 
 
-class CaptionLines(Sequence[str]):
+class CaptionLines(Column[str]):
     """The captions of items as lines of JSON, each made when it is read."""
 
     def __init__(self, ids: Sequence[str], captions: Captions) -> None:
+        super().__init__(len(ids))
         self._ids, self._captions = ids, captions
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[row] for row in range(*place.indices(len(self)))]
-        return json.dumps(list(self._captions.get(self._ids[place], ())))
+    def read(self, rows: range | np.ndarray) -> list[str]:
+        return [json.dumps(list(self._captions.get(self._ids[row], ()))) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from diptych.core.errors import StorageError
+from diptych.core.reading import map_array, read_array
 from diptych.index.kernels import GROUP, load_kernels
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import load_array
+from diptych.index.storage import REBUILD
 
 MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 
@@ -185,7 +186,8 @@ class Postings:
         arrays = {}
         for name, kind in TYPES.items():
             path, shape = folder / f"postings.{name}.npy", shapes.get(name, (None,))
-            arrays[name] = np.asarray(load_array(path, shape, kind, mapped=name in MAPPED))
+            read = map_array if name in MAPPED else read_array
+            arrays[name] = np.asarray(read(path, kind, shape, fix=REBUILD))
         if not _fit(count, arrays):
             raise StorageError(
                 f"the postings in {folder} are not those of {count:,} documents", "build the index again"

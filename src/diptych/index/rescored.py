@@ -21,9 +21,8 @@ from diptych.core.errors import StorageError
 from diptych.index.engine import Found, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
 from diptych.index.segments import best_of_all
-from diptych.index.slots import ItemTable, SlotIndex
+from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 
@@ -32,10 +31,7 @@ class RescoredIndex(SlotIndex):
     """Items in slots in order of insertion, as they were built: none can be added or deleted."""
 
     mapped: ClassVar[frozenset[str]] = SparseRows.mapped
-
-    def __init__(self, rows: SparseRows, items: ItemTable, **known: Any) -> None:
-        super().__init__(items, **known)
-        self._rows = rows
+    _rows: SparseRows
 
     @abstractmethod
     def _call(
@@ -77,13 +73,8 @@ class RescoredIndex(SlotIndex):
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._rows.take(slots)
 
-    def _write(self, folder: Path) -> None:
+    def _save(self, folder: Path) -> None:
         self._rows.write(folder)
-        self._items.write(folder, live=True)
-
-    @classmethod
-    def _opened(cls, folder: Path, header: Header) -> tuple[SparseRows, ItemTable]:
-        return SparseRows.read(folder, header.items, header.width), ItemTable.read(folder)
 
 
 @contextmanager

@@ -13,12 +13,12 @@ import numpy as np
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.files import write_json
-from diptych.core.reading import file_errors, read_json
+from diptych.core.reading import file_errors, read_array, read_json
 from diptych.data.columns import StringTable, write_strings
 from diptych.data.records import Record, RecordTable, Where
 from diptych.index.contract import CaptionLines, Change, Index
-from diptych.index.engine import Found, Hits, OptionValue, Vectors
-from diptych.index.storage import REBUILD, Captions, Header, load_array
+from diptych.index.engine import Found, Hits, Known, OptionValue, Vectors
+from diptych.index.storage import REBUILD, Captions, Header
 from diptych.index.vectors import Growing, RowStore, top_k
 
 _IDS, _DEAD = "ids.json", "dead.npy"
@@ -99,7 +99,7 @@ class ItemTable:
     def write(self, folder: Path, *, live: bool) -> None:
         kept = self.live_slots() if live else np.arange(len(self))
         write_json(folder / _IDS, self.names[kept].tolist())
-        if not live:
+        if not live and self.live < len(self):
             np.save(folder / _DEAD, ~self._alive.view)
         for what, table in self.lines.items():
             write_strings(folder / what, table.lines(kept.tolist()))
@@ -110,7 +110,7 @@ class ItemTable:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise StorageError(f"{folder / _IDS} does not hold a list of ids", REBUILD)
         if (folder / _DEAD).exists():
-            dead = load_array(folder / _DEAD, (len(names),), np.bool_, mapped=False)
+            dead = read_array(folder / _DEAD, np.bool_, (len(names),), fix=REBUILD)
         for what in _NOTHING:
             if (path := folder / f"{what}.utf8").is_file():
                 lines[what] = StringTable(folder / what, keep=True)
@@ -168,10 +168,37 @@ class SlotIndex(Index):
 
     reopens: ClassVar[bool] = False
 
-    def __init__(self, items: ItemTable, **known: Any) -> None:
+    def __init__(self, store: Any, items: ItemTable, **known: Any) -> None:
         super().__init__(**known)
-        self._items = items
+        self._store, self._items = store, items
         self._masks: dict[str, np.ndarray] = {}  # of conditions, for the items as they are
+
+    @classmethod
+    @abstractmethod
+    def _make(cls, items: Change, known: Known) -> Any:
+        """Return a store of items' vectors by slot."""
+
+    @abstractmethod
+    def _save(self, folder: Path) -> None:
+        """Write the store; where saved indexes are reopened, only what is live."""
+
+    @classmethod
+    @abstractmethod
+    def _load(cls, folder: Path, header: Header, count: int) -> Any:
+        """Return the store of ``count`` slots that :meth:`_save` wrote."""
+
+    @classmethod
+    def _build(cls, items: Change, known: Known) -> Self:
+        return cls(cls._make(items, known), ItemTable(items.ids, items.lines), **known)
+
+    def _write(self, folder: Path) -> None:
+        self._save(folder)
+        self._items.write(folder, live=self.reopens)
+
+    @classmethod
+    def _read(cls, folder: Path, header: Header) -> Self:
+        items = ItemTable.read(folder)
+        return cls(cls._load(folder, header, len(items)), items, **header.known())
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
@@ -298,13 +325,15 @@ class SlotIndex(Index):
 class LocalIndex(SlotIndex):
     """An index of dense vectors whose items have slots in order of insertion."""
 
-    @abstractmethod
+    @property
     def _rows(self) -> RowStore:
         """The vectors by slot."""
+        rows: RowStore = self._store
+        return rows
 
     def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Found:
         """As the contract says; where few are alive, only their rows are read."""
-        rows = self._rows()
+        rows = self._rows
         few = None if alive is None else np.flatnonzero(alive)
         if few is None or len(few) > _FEW * len(rows):
             return Found.whole(*top_k(rows, queries, k, alive))
@@ -312,4 +341,4 @@ class LocalIndex(SlotIndex):
         return Found.whole(few[slots], scores)
 
     def _take(self, slots: np.ndarray) -> np.ndarray:
-        return self._rows().take(slots)
+        return self._rows.take(slots)

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.core.reading import map_array, read_array
 from diptych.encoders.embeddings import canonical_array, canonical_rows
 from diptych.index.kernels import load_kernels
-from diptych.index.storage import load_array
+from diptych.index.storage import REBUILD
 from diptych.index.vectors import called, check_width
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
@@ -78,14 +79,14 @@ class SparseRows:
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> SparseRows:
-        indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
+        indptr = read_array(folder / "indptr.npy", np.int64, (count + 1,), fix=REBUILD)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
             raise StorageError(
                 f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again"
             )
         size = (int(indptr[-1]),)
-        columns = np.asarray(load_array(folder / "columns.npy", size, np.int32, mapped=True))
-        weights = np.asarray(load_array(folder / "weights.npy", size, np.float32, mapped=True))
+        columns = np.asarray(map_array(folder / "columns.npy", np.int32, size, fix=REBUILD))
+        weights = np.asarray(map_array(folder / "weights.npy", np.float32, size, fix=REBUILD))
         return cls.of(indptr, columns, weights, width)
 
 

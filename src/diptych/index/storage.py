@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.core.reading import map_array, read_array
 from diptych.data.collection import WHOLE
 from diptych.index.engine import ENGINES, Engine
 
@@ -85,13 +82,6 @@ def records_of(folder: Path) -> dict[str, FileRecord]:
         path.name: FileRecord(path.stat().st_size, fingerprint_file(path))
         for path in sorted(folder.iterdir())
     }
-
-
-def load_array(
-    path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
-) -> np.ndarray:
-    read = map_array if mapped else read_array
-    return read(path, kind, shape, fix=REBUILD)
 
 
 Captions = Mapping[str, list[str]]

@@ -127,15 +127,13 @@ class RowStore:
 
     Args:
         base: (n, d) float32 in C order, usually a memory map; kept as it is, never written.
-        norms: (n,) float32, the rows' lengths; measured (reading every row) when not given.
+        longest: no row's length is above it; measured (reading every row) when not given.
     """
 
-    def __init__(self, base: np.ndarray, norms: np.ndarray | None = None) -> None:
+    def __init__(self, base: np.ndarray, longest: np.float32 | None = None) -> None:
         self._base = np.asarray(base)  # a plain view: slicing np.memmap objects costs microseconds each
         self._tail = Growing(np.empty((0, self._base.shape[1]), dtype=np.float32))
-        self._tail_norms = Growing(np.empty(0, dtype=np.float32))
-        self._base_norms = norms
-        self._longest: np.float32 | None = None
+        self._longest = longest
 
     def __len__(self) -> int:
         return len(self._base) + len(self._tail.view)
@@ -145,22 +143,13 @@ class RowStore:
         return int(self._base.shape[1])
 
     @property
-    def norms(self) -> np.ndarray:
-        if self._base_norms is None:
-            self._base_norms = row_norms(self._base, None, "item")
-        return np.concatenate([self._base_norms, self._tail_norms.view])
-
-    @property
     def longest(self) -> np.float32:
-        """The largest of the norms."""
         if self._longest is None:
-            self._longest = self.norms.max(initial=0)
+            self._longest = row_norms(self._base, None, "item").max(initial=0)
         return self._longest
 
     def append(self, rows: np.ndarray) -> None:
-        norms = row_norms(rows, None, "item")
-        self._longest = max(self.longest, norms.max(initial=0))
-        self._tail_norms.extend(norms)
+        self._longest = max(self.longest, row_norms(rows, None, "item").max(initial=0))
         self._tail.extend(rows)
 
     def blocks(self, size: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:

@@ -374,7 +374,7 @@ def test_what_the_server_is_asked_for(server, make_embeddings):
     index.search(np.eye(4), 2, ef_search=33)
     assert server.requests[-1][2]["searches"][0]["params"] == {"exact": False, "hnsw_ef": 33}
     index.search_exact(np.eye(4), 2)
-    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True}
+    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True, "hnsw_ef": 128}
     assert point_id("image-1") == "c94e545d-4dbd-54d1-90a8-b1720e5fa4de"
     assert len({point_id(str(number)) for number in range(100)}) == 100
 

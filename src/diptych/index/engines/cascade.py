@@ -53,7 +53,7 @@ class CascadeIndex(InvertedIndex):
             room, whole = segment.postings.room(depth), depth == len(segment)
             return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
 
-        return self._segments.best(queries, k, alive, find)
+        return self._store.best(queries, k, alive, find)
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
+from diptych.core.reading import map_array, read_array
 from diptych.index.contract import Change
 from diptych.index.engine import Known, declare
-from diptych.index.slots import ItemTable, LocalIndex
-from diptych.index.storage import Header, load_array
+from diptych.index.slots import LocalIndex
+from diptych.index.storage import REBUILD, Header
 from diptych.index.vectors import RowStore, dense_vectors, row_norms
 
 
@@ -25,34 +26,24 @@ class ExactIndex(LocalIndex):
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.npy"})
     reopens = True
 
-    def __init__(self, rows: RowStore, items: ItemTable, **known: Any) -> None:
-        super().__init__(items, **known)
-        self._store = rows
-
-    def _rows(self) -> RowStore:
-        return self._store
-
     @classmethod
-    def _build(cls, items: Change, known: Known) -> Self:
+    def _make(cls, items: Change, known: Known) -> RowStore:
         rows = dense_vectors(items.vectors, known["width"], "item")
-        store = RowStore(rows, row_norms(rows, items.ids, "item"))
-        return cls(store, ItemTable(items.ids, items.lines), **known)
+        return RowStore(rows, row_norms(rows, items.ids, "item").max(initial=0))
 
     def _add(self, change: Change) -> None:
         self._items.append(change)  # first: a search meanwhile finds a name for every row
-        self._store.append(change.vectors)
+        self._rows.append(change.vectors)
 
-    def _write(self, folder: Path) -> None:
-        live = self._items.live_slots()
-        self._store.write(folder / "rows.npy", live)
-        np.save(folder / "norms.npy", self._store.norms[live])
-        self._items.write(folder, live=True)
+    def _save(self, folder: Path) -> None:
+        self._rows.write(folder / "rows.npy", self._items.live_slots())
+        np.save(folder / "longest.npy", [self._rows.longest])
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        rows = load_array(folder / "rows.npy", (header.items, header.width), np.float32, mapped=True)
-        norms = load_array(folder / "norms.npy", (header.items,), np.float32, mapped=False)
-        return cls(RowStore(rows, norms), ItemTable.read(folder), **header.known())
+    def _load(cls, folder: Path, header: Header, count: int) -> RowStore:
+        rows = map_array(folder / "rows.npy", np.float32, (count, header.width), fix=REBUILD)
+        longest = read_array(folder / "longest.npy", np.float32, (1,), fix=REBUILD)
+        return RowStore(rows, longest[0])
 
 
 declare("exact", ExactIndex)

@@ -18,7 +18,7 @@ from diptych.core.errors import StorageError
 from diptych.index.contract import Change
 from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
 from diptych.index.slots import ItemTable, LocalIndex
-from diptych.index.storage import Header
+from diptych.index.storage import REBUILD, Header
 from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms
 
 _BLOCK = 4096
@@ -59,12 +59,12 @@ class HnswIndex(LocalIndex):
     engine_name = "hnsw"
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.faiss"})
 
-    def __init__(self, graph: Any, storage: Any, items: ItemTable, **known: Any) -> None:
-        super().__init__(items, **known)
-        self._graph = graph
-        self._storage = storage  # Faiss's graph does not keep it alive when it was opened apart
+    def __init__(self, store: tuple[Any, Any], items: ItemTable, **known: Any) -> None:
+        super().__init__(store, items, **known)
+        self._graph, self._storage = store  # which the graph does not keep alive when it was opened apart
         self._view: RowStore | None = None
 
+    @property
     def _rows(self) -> RowStore:
         if self._view is None:
             count = int(self._storage.ntotal)
@@ -76,14 +76,17 @@ class HnswIndex(LocalIndex):
         return self._view
 
     @classmethod
-    def _build(cls, items: Change, known: Known) -> Self:
+    def _make(cls, items: Change, known: Known) -> tuple[Any, Any]:
         faiss, options = _faiss(), known["options"]
-        rows = dense_vectors(items.vectors, known["width"], "item")
-        row_norms(rows, items.ids, "item")
         graph = faiss.IndexHNSWFlat(known["width"], options["m"], faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options["ef_construction"]
-        table = ItemTable(items.ids, items.lines)
-        index = cls(graph, faiss.downcast_index(graph.storage), table, **known)
+        return graph, faiss.downcast_index(graph.storage)
+
+    @classmethod
+    def _build(cls, items: Change, known: Known) -> Self:
+        rows = dense_vectors(items.vectors, known["width"], "item")
+        row_norms(rows, items.ids, "item")
+        index = super()._build(items, known)
         index._link(rows)
         return index
 
@@ -102,7 +105,7 @@ class HnswIndex(LocalIndex):
     def _add(self, change: Change) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow
             owned = _faiss().IndexFlatIP(self.width)
-            for _, block in self._rows().blocks():
+            for _, block in self._rows.blocks():
                 owned.add(np.ascontiguousarray(block))
             self._view = None
             self._graph.storage, self._storage = owned, owned
@@ -122,7 +125,7 @@ class HnswIndex(LocalIndex):
         if alive is not None:
             chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
         _, slots = self._graph.search(queries, k, params=faiss.SearchParametersHNSW(**chosen))
-        rows = self._rows()
+        rows = self._rows
         scores = np.empty(slots.shape, dtype=np.float32)
         full = (slots >= 0).all(axis=1)
         if not full.all():
@@ -135,40 +138,35 @@ class HnswIndex(LocalIndex):
         scores[full] = np.take_along_axis(again, order, axis=1)
         return Found.whole(slots, scores)
 
-    def _write(self, folder: Path) -> None:
+    def _save(self, folder: Path) -> None:
         faiss = _faiss()
-        try:
+        with _faiss_errors("written", "free some space and save again; what was there before is whole"):
             faiss.write_index(self._storage, str(folder / "rows.faiss"))
             faiss.write_index(self._graph, str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
-        except RuntimeError as error:
-            raise StorageError(
-                f"the hnsw graph cannot be written: {_reason(error)}",
-                "free some space and save again; what was there before is whole",
-            ) from None
-        self._items.write(folder, live=False)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        faiss, items = _faiss(), ItemTable.read(folder)
-        try:
+    def _load(cls, folder: Path, header: Header, count: int) -> tuple[Any, Any]:
+        faiss = _faiss()
+        with _faiss_errors("opened", REBUILD):
             storage = faiss.read_index(str(folder / "rows.faiss"), faiss.IO_FLAG_MMAP_IFC)
             graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
-        except RuntimeError as error:
-            raise StorageError(
-                f"the hnsw graph in {folder} cannot be opened: {_reason(error)}", "build the index again"
-            ) from None
         for what, have in (("rows", storage), ("graph", graph)):
-            if (have.d, have.ntotal) != (header.width, len(items)):
-                expected = f"{len(items):,} of width {header.width} expected"
+            if (have.d, have.ntotal) != (header.width, count):
+                expected = f"{count:,} of width {header.width} expected"
                 got = f"{have.ntotal:,} of width {have.d}"
-                raise StorageError(f"the {what} in {folder}: {expected}, got {got}", "build the index again")
+                raise StorageError(f"the {what} in {folder}: {expected}, got {got}", REBUILD)
         graph.storage = storage
-        return cls(graph, storage, items, **header.known())
+        return graph, storage
 
 
-def _reason(error: RuntimeError) -> str:
-    """Faiss's own sentence, without the C++ function and line before it."""
-    return str(error).strip().splitlines()[-1].split("Error: ")[-1]
+@contextmanager
+def _faiss_errors(what: str, fix: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        # Faiss's own sentence, without the C++ function and line before it.
+        reason = str(error).strip().splitlines()[-1].split("Error: ")[-1]
+        raise StorageError(f"the hnsw graph cannot be {what}: {reason}", fix) from None
 
 
 declare("hnsw", HnswIndex)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.postings import Postings
 from diptych.index.segments import batches
-from diptych.index.slots import ItemTable, SlotIndex
+from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -30,15 +30,12 @@ class ImpactsIndex(SlotIndex):
     engine_name = "impacts"
     mapped: ClassVar[frozenset[str]] = Postings.mapped
 
-    def __init__(self, postings: Postings, items: ItemTable, **known: Any) -> None:
-        super().__init__(items, **known)
-        self._postings = postings
+    _store: Postings
 
     @classmethod
-    def _build(cls, items: Change, known: Known) -> Self:
+    def _make(cls, items: Change, known: Known) -> Postings:
         share = float(known["options"]["hub_share"])
-        postings = Postings.build(SparseRows(items.vectors), share, nearest=True)
-        return cls(postings, ItemTable(items.ids, items.lines), **known)
+        return Postings.build(SparseRows(items.vectors), share, nearest=True)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
@@ -48,9 +45,9 @@ class ImpactsIndex(SlotIndex):
     ) -> Found:
         rows = SparseRows(queries)
         slots, scores, found = Found.nothing(len(rows), k)
-        room = self._postings.room(k)
+        room = self._store.room(k)
         for chosen in batches(len(rows), room):
-            best = self._postings.candidates(rows, chosen, k, alive, room=room, whole=False)
+            best = self._store.candidates(rows, chosen, k, alive, room=room, whole=False)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
@@ -73,14 +70,12 @@ class ImpactsIndex(SlotIndex):
             "build the inverted engine, or this one again, from the embeddings",
         )
 
-    def _write(self, folder: Path) -> None:
-        self._postings.write(folder)
-        self._items.write(folder, live=False)
+    def _save(self, folder: Path) -> None:
+        self._store.write(folder)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        items = ItemTable.read(folder)
-        return cls(Postings.read(folder, len(items), header.width), items, **header.known())
+    def _load(cls, folder: Path, header: Header, count: int) -> Postings:
+        return Postings.read(folder, count, header.width)
 
 
 declare("impacts", ImpactsIndex)

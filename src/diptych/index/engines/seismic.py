@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +45,13 @@ class SeismicIndex(RescoredIndex):
 
     engine_name = "seismic"
 
-    def __init__(self, lists: Any, rows: SparseRows, items: ItemTable, **known: Any) -> None:
-        super().__init__(rows, items, **known)
-        self._lists = lists
+    def __init__(self, store: tuple[Any, SparseRows], items: ItemTable, **known: Any) -> None:
+        super().__init__(store, items, **known)
+        self._lists, self._rows = store
         self._names = np.arange(self.width).astype(_library().get_seismic_string())
 
     @classmethod
-    def _build(cls, items: Change, known: Known) -> Self:
+    def _make(cls, items: Change, known: Known) -> tuple[Any, SparseRows]:
         library, rows, options = _library(), SparseRows(items.vectors), known["options"]
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
@@ -66,7 +66,7 @@ class SeismicIndex(RescoredIndex):
             lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
                 bags, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
             )
-        return cls(lists, rows, ItemTable(items.ids, items.lines), **known)
+        return lists, rows
 
     def _call(
         self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
@@ -98,25 +98,23 @@ class SeismicIndex(RescoredIndex):
             slots[row, : len(hits)] = [int(number) for _, _, number in hits]
         return slots, found
 
-    def _write(self, folder: Path) -> None:
-        super()._write(folder)
+    def _save(self, folder: Path) -> None:
+        super()._save(folder)
         with silenced():
             self._lists.save(str(folder / _FILE.removesuffix(".index.seismic")))
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        library = _library()
-        rows, table = cls._opened(folder, header)
+    def _load(cls, folder: Path, header: Header, count: int) -> tuple[Any, SparseRows]:
+        library, rows = _library(), SparseRows.read(folder, count, header.width)
         large = header.width >= _SMALL_VOCABULARY
         with file_errors(folder / _FILE, fix=REBUILD), silenced():
             lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
         full = int(np.count_nonzero(np.diff(rows.indptr)))
         if lists.len != full:
             raise StorageError(
-                f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}",
-                "build the index again",
+                f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}", REBUILD
             )
-        return cls(lists, rows, table, **header.known())
+        return lists, rows
 
 
 declare("seismic", SeismicIndex)
