@@ -161,10 +161,9 @@ class Postings:
             alive: (n,) bool, which documents can be found; None: all.
         """
         queries.check_terms()
-        every, part = NOTHING_DEAD if alive is None else alive, (self.count, chosen.start, chosen.stop)
-        room = min(self.count, room)
-        found = load_kernels().candidates(queries.arrays, self.arrays, every, part, whole, True, k, room)
-        return Candidates(*found)
+        every = NOTHING_DEAD if alive is None else alive
+        choice = every, self.count, chosen.start, chosen.stop, whole, True, k, min(self.count, room)
+        return Candidates(*load_kernels().candidates(queries.arrays, self.arrays, choice))
 
     @staticmethod
     def room(k: int) -> int:

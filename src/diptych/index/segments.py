@@ -138,10 +138,10 @@ class Segment:
         searched, every = first or queries, NOTHING_DEAD if alive is None else alive
         if final:
             searched.check_terms()
-        vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays, every
+        vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays
         for part in batches(len(queries), room):
-            choice = (len(self), part.start, part.stop), whole, final, depth or k, min(len(self), room)
-            load_kernels().find(*vectors, *choice, *(array[part] for array in found))
+            choice = every, len(self), part.start, part.stop, whole, final, depth or k, min(len(self), room)
+            load_kernels().find(*vectors, choice, *(array[part] for array in found))
         return found
 
 

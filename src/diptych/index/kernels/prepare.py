@@ -19,8 +19,6 @@ _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
 _STRONG = 127  # so many terms can have the least weight and leave half of the capacity
 _SPACING = 2.0**-149  # of the smallest float32 scores
 
-_BOUNDS = float64[::1], int64[::1], boolean[::1]
-
 
 @jit(types.void, int64[::1], uint16[::1], int64, int64)
 def _strongest_first(rows: Array, weights: Array, start: int, end: int) -> None:
@@ -31,18 +29,9 @@ def _strongest_first(rows: Array, weights: Array, start: int, end: int) -> None:
     weights[start:end] = sorted_weights
 
 
-@jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED, *_BOUNDS)
+@jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED)
 def prepare(
-    queries: Rows,
-    first: int,
-    place_of: Array,
-    steps: Array,
-    block: int,
-    whole: bool,
-    prepared: Prepared,
-    units: Array,
-    windows: Array,
-    certain: Array,
+    queries: Rows, first: int, place_of: Array, steps: Array, block: int, whole: bool, prepared: Prepared
 ) -> None:
     """The terms of queries, from the ``first`` on, as rows of hubs and lists with whole-number weights.
 
@@ -60,7 +49,7 @@ def prepare(
     adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
     """
     indptr, columns, weights = queries
-    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends = prepared
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, windows, units, certain = prepared
     hubs = listed = 0
     for query in range(len(units)):
         start, end = indptr[first + query], indptr[first + query + 1]

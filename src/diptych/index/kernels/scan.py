@@ -10,9 +10,6 @@ from diptych.index.kernels.jit import PREPARED, Array, Prepared, jit, mapped
 from diptych.index.kernels.rows import kth_largest
 from diptych.index.kernels.simd import ROUND, add_rows, prefetch, trailing_zeros
 
-_BIN = 7  # sums are counted by their upper 9 bits
-BINS = (65_535 >> _BIN) + 1
-
 _CODES = mapped(uint16), mapped(uint8)
 POSTINGS = mapped(uint8, 3), mapped(uint8, 3), mapped(int64), mapped(int32, 2), *_CODES, int64
 _Postings = tuple[Array, Array, Array, Array, Array, Array, int]
@@ -22,44 +19,14 @@ _BEST = types.Tuple((uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1]))
 _Best = tuple[Array, Array, Array, Array]
 
 
-@jit(int64, uint16[::1], int64, int64, int64[::1])
-def _about_kth(values: Array, size: int, k: int, bins: Array) -> int:
-    """At most the k-th largest value and less than a bin below it; cheaper than finding it."""
-    bins[:] = 0
-    for place in range(size):
-        bins[values[place] >> _BIN] += 1
-    above = 0
-    for number in range(len(bins) - 1, -1, -1):
-        above += bins[number]
-        if above >= k:
-            return number << _BIN
-    return 0
-
-
-@jit(types.void, _BEST, int64, int64, int64, int64[::1])
-def _prune(best: _Best, query: int, k: int, window: int, bins: Array) -> None:
-    """Raise a query's threshold and drop what is below it; what is left is still by slot."""
-    values, slots, found, thresholds = best[0][query], best[1][query], best[2], best[3]
-    if found[query] < k:
-        return
-    thresholds[query] = max(thresholds[query], _about_kth(values, found[query], k, bins) - window)
-    left = 0
-    for place in range(found[query]):
-        if values[place] >= thresholds[query]:
-            values[left] = values[place]
-            slots[left] = slots[place]
-            left += 1
-    found[query] = left
-
-
 @jit(types.void, _BEST, int64, int64, int64, boolean)
 def _settle(best: _Best, query: int, k: int, window: int, final: bool) -> None:
-    """As :func:`_prune`, with the k-th largest value itself; ``final``: exactly k are left."""
+    """Raise a query's threshold and drop what is below it; ``final``: exactly k are left. They are still by slot."""
     values, slots, found, thresholds = best[0][query], best[1][query], best[2], best[3]
     if found[query] < k:
         return
     kth = np.int64(kth_largest(values, found[query], k))
-    least = kth if final else max(np.int64(1), kth - window)
+    least = kth if final else max(thresholds[query], kth - window)
     equal = k
     for place in range(found[query]):
         if values[place] > kth:
@@ -84,9 +51,7 @@ def _settle(best: _Best, query: int, k: int, window: int, final: bool) -> None:
 _SUMS = uint16[::1], uint32[::1]
 
 
-@jit(
-    types.void, _BEST, int64, *_SUMS, int64, int64, mapped(boolean), int64, int64, boolean, *[int64[::1]] * 2
-)
+@jit(types.void, _BEST, int64, *_SUMS, int64, int64, mapped(boolean), int64, int64, boolean, int64[::1])
 def _collect(
     best: _Best,
     query: int,
@@ -98,7 +63,6 @@ def _collect(
     k: int,
     window: int,
     final: bool,
-    bins: Array,
     limits: Array,
 ) -> None:
     """Add a block's documents above the threshold to a query's; ``found`` becomes -1 where they are too many."""
@@ -115,7 +79,7 @@ def _collect(
                 continue
             if size >= limits[query]:
                 found[query] = size
-                _prune(best, query, k, 0 if final else window, bins)
+                _settle(best, query, k, 0 if final else window, False)
                 if found[query] > capacity - (capacity >> 2) and capacity < count:
                     if not final:
                         found[query] = -1
@@ -193,13 +157,12 @@ def _any(masks: Array) -> bool:
     return bool(found != 0)
 
 
-@jit(types.void, types.Tuple(POSTINGS), mapped(boolean), int64, PREPARED, int64[::1], boolean, int64, _BEST)
+@jit(types.void, types.Tuple(POSTINGS), mapped(boolean), int64, PREPARED, boolean, int64, _BEST)
 def scan(
     postings: _Postings,
     alive: Array,
     count: int,
     prepared: Prepared,
-    windows: Array,
     final: bool,
     k: int,
     best: _Best,
@@ -215,14 +178,13 @@ def scan(
             Of how many become -1 there are more than there is room for.
     """
     hubs, bounds, starts, offsets, documents, codes, span = postings
-    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends = prepared
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, windows, _, _ = prepared
     found, thresholds = best[2], best[3]
     block = hubs.shape[2]
     sums = np.zeros((min(_TILE, len(found)), span), dtype=np.uint16)
     touched = np.zeros(_TILE, dtype=np.bool_)
     totals = np.zeros(block, dtype=np.uint16)
     masks = np.zeros(block // 32, dtype=np.uint32)
-    bins = np.empty(BINS, dtype=np.int64)
     limits = np.full(len(found), min(best[0].shape[1], 2 * k + _SPARE))
     sum_address, total_address, mask_address = sums.ctypes.data, totals.ctypes.data, masks.ctypes.data
     row_address, weight_address = hub_rows.ctypes.data, hub_weights.ctypes.data
@@ -265,9 +227,7 @@ def scan(
                     )
                     if _any(masks):
                         begin, window = piece * block, windows[query]
-                        _collect(
-                            best, query, totals, masks, begin, count, alive, k, window, final, bins, limits
-                        )
+                        _collect(best, query, totals, masks, begin, count, alive, k, window, final, limits)
     for query in range(len(found)):
         if found[query] > 0:
             _settle(best, query, k, windows[query], final)
