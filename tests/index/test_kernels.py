@@ -14,7 +14,7 @@ from diptych.index.sparse_rows import SparseRows
 
 
 def bags(make_bags, **said):
-    return SparseRows(make_bags(**said).rows)
+    return SparseRows.of(make_bags(**said).rows)
 
 
 def test_postings_hold_the_codes(make_bags):
@@ -65,7 +65,7 @@ def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, sha
     dense = rng.lognormal(0, spread, (count, width)) * (rng.random((count, width)) < 0.3)
     query = np.zeros((1, width))
     query[0, rng.permutation(width)[:terms]] = rng.lognormal(0, spread, terms)
-    rows, asked = (SparseRows(make_bags(part).rows) for part in (dense, query))
+    rows, asked = (SparseRows.of(make_bags(part).rows) for part in (dense, query))
     postings = Postings.build(rows, share, block=256, span=256)
     found = postings.candidates(asked, slice(0, 1), count, None, room=count, whole=whole)
     sums = np.zeros(count)

@@ -17,8 +17,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.data.source import DataSpec, OutOption, PartSpec
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection
-from diptych.index.engine import IndexOptions
-from diptych.service.indexing import copies_among, index_collection
+from diptych.service.indexing import IndexOptions, copies_among, index_collection
 
 
 class EmbedOptions(OutOption):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.options import parameter
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.records import Record as Record
-from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 
 if TYPE_CHECKING:
@@ -48,18 +46,6 @@ def query_type(query: Any) -> str:
     if ending == ".npy":
         return "vectors"
     return "image" if ending in _IMAGES or isinstance(query, Path) else "text"
-
-
-class IndexOptions(SplitOption, OutOption):
-    """Options of indexing."""
-
-    engine: str | None = parameter(
-        None,
-        "The engine; exact for dense embeddings, inverted for sparse ones.",
-        names="diptych.index:ENGINES",
-    )
-    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
-    of: Literal["images", "texts"] = parameter("images", "Items to find.")
 
 
 @dataclass(frozen=True)

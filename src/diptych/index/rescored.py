@@ -46,7 +46,7 @@ class RescoredIndex(SlotIndex):
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
     ) -> Found:
-        rows = SparseRows(queries)
+        rows = SparseRows.of(queries)
         best = Found.nothing(len(rows), k)
         size = max(1, _CANDIDATES // k)
         for start in range(0, len(rows), size):
@@ -65,7 +65,7 @@ class RescoredIndex(SlotIndex):
         return best
 
     def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Found:
-        return best_of_all(self._rows, SparseRows(queries), k, alive)
+        return best_of_all(self._rows, SparseRows.of(queries), k, alive)
 
     def document_frequency(self) -> np.ndarray:
         return self._rows.frequency()

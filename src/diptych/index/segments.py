@@ -83,7 +83,7 @@ class Segment:
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        kept = SparseRows(rows)
+        kept = SparseRows.of(rows)
         kept.check_columns()
         return cls(kept, hub_share, Postings.build(kept, hub_share) if can_compile() else None)
 
@@ -108,7 +108,7 @@ class Segment:
 
         def again(left: np.ndarray, search: Callable[..., Found]) -> None:
             if len(left):
-                better = search(queries=SparseRows(queries.take(left)), k=k, alive=alive)
+                better = search(queries=SparseRows.of(queries.take(left)), k=k, alive=alive)
                 for mine, new in zip(found, better, strict=True):
                     mine[left] = new
 
@@ -177,7 +177,7 @@ class Segments:
     def append(self, rows: csr_array) -> None:
         """Add documents; an error of an earlier merge is raised by :meth:`settle`, which comes before."""
         with self._lock:
-            self._lengthen(SparseRows(rows))
+            self._lengthen(SparseRows.of(rows))
             least, share = _TAIL
             enough = len(self._starts.view) > max(least, len(self) // share)
             if enough and self._merge is None and can_compile():
@@ -188,7 +188,7 @@ class Segments:
         self._columns.extend(rows.columns[used])
         self._weights.extend(rows.weights[used])
         self._starts.extend(rows.indptr[1:] - rows.indptr[0] + self._starts.view[-1])
-        tail = SparseRows.of(self._starts.view, self._columns.view, self._weights.view, self._width)
+        tail = SparseRows(self._starts.view, self._columns.view, self._weights.view, self._width)
         self.parts = *self._built, Segment(tail, self._hub_share, None, few=True)
 
     def _begin_merge(self) -> Future[None]:
@@ -209,7 +209,7 @@ class Segments:
             later = self.parts[-1].rows.take(slice(len(parts[-1]), None))
             self._begin_tail(*self._built[:first], merged)
             if later.shape[0]:
-                self._lengthen(SparseRows(later))
+                self._lengthen(SparseRows.of(later))
 
     def settle(self, *, wait: bool = True) -> None:
         """Raise the error of a merge that failed, once; what it should have merged is searched as before.
@@ -235,7 +235,7 @@ class Segments:
         find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
     ) -> Found:
         """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
-        rows, start, parts = SparseRows(queries), 0, self.parts
+        rows, start, parts = SparseRows.of(queries), 0, self.parts
         if alive is not None and (new := sum(map(len, parts)) - len(alive)) > 0:
             alive = np.pad(alive, (0, new))  # documents that came after it was read
         each: list[Found] = []

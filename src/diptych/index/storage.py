@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.data.collection import WHOLE
 from diptych.index.engine import ENGINES, Engine
 
 if TYPE_CHECKING:
@@ -108,24 +104,3 @@ class CollectionCaptions(Captions):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-
-def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of each image, or of each caption: its own, the split, and of an image's file the facts."""
-    images: Iterable[int] = range(collection.n_images)
-    splits, own = list(collection.splits), collection.records
-    if kind != "image":
-        images, own = collection.caption_image.tolist(), collection.caption_records
-    for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
-        facts = file_facts(collection.image_path(image)) if kind == "image" else {}
-        split = splits[image]
-        yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
-
-
-def file_facts(path: str) -> dict[str, Any]:
-    """Return a file's path, size in bytes and time of its last change in seconds; no more than there is."""
-    facts: dict[str, Any] = {"path": path} if path else {}
-    with suppress(OSError):
-        state = os.stat(path)
-        facts |= {"size": state.st_size, "modified": state.st_mtime}
-    return facts

@@ -46,7 +46,7 @@ class CascadeIndex(InvertedIndex):
                 f"{few.shape[0]:,} first-stage queries for {queries.shape[0]:,} queries",
                 "give one row for each query, empty where a query has no such terms",
             )
-        begun, candidates = SparseRows(few), max(k, int(options["candidates"]))
+        begun, candidates = SparseRows.of(few), max(k, int(options["candidates"]))
 
         def find(segment: Segment, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
             depth = min(candidates, len(segment))

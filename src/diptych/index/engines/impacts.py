@@ -35,7 +35,7 @@ class ImpactsIndex(SlotIndex):
     @classmethod
     def _make(cls, items: Change, known: Known) -> Postings:
         share = float(known["options"]["hub_share"])
-        return Postings.build(SparseRows(items.vectors), share, nearest=True)
+        return Postings.build(SparseRows.of(items.vectors), share, nearest=True)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
@@ -43,7 +43,7 @@ class ImpactsIndex(SlotIndex):
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
     ) -> Found:
-        rows = SparseRows(queries)
+        rows = SparseRows.of(queries)
         slots, scores, found = Found.nothing(len(rows), k)
         room = self._store.room(k)
         for chosen in batches(len(rows), room):

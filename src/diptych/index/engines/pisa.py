@@ -58,7 +58,7 @@ class PisaIndex(RescoredIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Path | None, SparseRows]:
-        rows, scale = SparseRows(items.vectors), float(known["options"]["scale"])
+        rows, scale = SparseRows.of(items.vectors), float(known["options"]["scale"])
         if rows.weights.max(initial=0) * scale < 1:
             return None, rows  # there is nothing to write
         folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))

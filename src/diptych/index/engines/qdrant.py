@@ -97,9 +97,6 @@ class QdrantIndex(Index):
     def _rows(self, vectors: Sequence[Any]) -> Any:
         return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
-    def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
-        return models().SearchParams(exact=exact, hnsw_ef=options.get("ef_search"))
-
     @classmethod
     def _build(cls, items: Change, known: Known) -> Self:
         options, about = known["options"], known["about"]
@@ -120,7 +117,7 @@ class QdrantIndex(Index):
             )
         return index
 
-    def _prepare(self, fields: Mapping[str, str], replace: bool = False) -> None:
+    def _prepare(self, fields: Mapping[str, str], replace: bool) -> None:
         """Make the collection, or refuse one that holds anything else under this vector."""
         exists = bool(self._ask("collection_exists"))
         if exists and replace:
@@ -314,11 +311,12 @@ class QdrantIndex(Index):
         where: Where | None = None,
         exact: bool = False,
     ) -> Hits:
+        how = models().SearchParams(exact=exact, hnsw_ef=options.get("ef_search"))
         request = {
             "using": self.vector_name,
             "limit": k,
             "with_payload": [f"{OWN}.id", f"{self._stamp}.order"],
-            "params": self._parameters(options, exact) if self._connection.remote else None,
+            "params": how if self._connection.remote else None,
             "filter": None if where is None else filter_of(where),
         }
         vectors = [vector for vector, _ in self._points(queries)]

@@ -52,7 +52,7 @@ class SeismicIndex(RescoredIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Any, SparseRows]:
-        library, rows, options = _library(), SparseRows(items.vectors), known["options"]
+        library, rows, options = _library(), SparseRows.of(items.vectors), known["options"]
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",

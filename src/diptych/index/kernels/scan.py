@@ -28,7 +28,7 @@ def _settle(best: _Best, query: int, k: int, window: int, final: bool) -> None:
     kth = np.int64(kth_largest(values, found[query], k))
     least = kth if final else max(thresholds[query], kth - window)
     equal = k
-    for place in range(found[query]):
+    for place in range(found[query] if final else 0):
         if values[place] > kth:
             equal -= 1  # of those equal to the k-th so many first ones stay
     left = 0
