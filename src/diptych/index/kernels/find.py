@@ -33,11 +33,11 @@ def candidates(queries: Rows, postings: _Postings, choice: _Choice) -> Any:
     lists = np.empty(terms, dtype=np.int32), np.empty(terms, dtype=np.uint32), np.empty(asked, dtype=np.int64)
     windows, units = np.empty(asked, dtype=np.int64), np.empty(asked, dtype=np.float64)
     certain = np.empty(asked, dtype=np.bool_)
-    prepared = (*hubs, *lists, windows, units, certain)
-    prepare(queries, first, postings[0], postings[1], postings[2].shape[2], whole, prepared)
+    prepared = (*hubs, *lists, units, certain)
+    prepare(queries, first, postings[0], postings[1], postings[2].shape[2], whole, prepared, windows)
     values, slots = np.empty((asked, room), dtype=np.uint16), np.empty((asked, room), dtype=np.int32)
     found, thresholds = np.zeros(asked, dtype=np.int64), np.ones(asked, dtype=np.int64)
-    scan(postings[2:], alive, count, prepared, final, k, (values, slots, found, thresholds))
+    scan(postings[2:], alive, count, prepared, windows, final, k, (values, slots, found, thresholds))
     for query in range(asked):
         few = 0 <= found[query] < k or (found[query] >= 0 and thresholds[query] <= 1)
         if few and not (final or certain[query]):

@@ -61,5 +61,5 @@ Rows = tuple[Array, Array, Array]
 # Prepared queries: rows, weights and ends of hubs; numbers, weights and ends of lists; see :mod:`prepare`.
 _HUBS = types.int64[::1], types.uint16[::1], types.int64[::1]
 _LISTS = types.int32[::1], types.uint32[::1], types.int64[::1]
-PREPARED = types.Tuple((*_HUBS, *_LISTS, types.int64[::1], types.float64[::1], types.boolean[::1]))
-Prepared = tuple[Array, Array, Array, Array, Array, Array, Array, Array, Array]
+PREPARED = types.Tuple((*_HUBS, *_LISTS, types.float64[::1], types.boolean[::1]))
+Prepared = tuple[Array, Array, Array, Array, Array, Array, Array, Array]

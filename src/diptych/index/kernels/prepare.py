@@ -29,9 +29,16 @@ def _strongest_first(rows: Array, weights: Array, start: int, end: int) -> None:
     weights[start:end] = sorted_weights
 
 
-@jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED)
+@jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED, int64[::1])
 def prepare(
-    queries: Rows, first: int, place_of: Array, steps: Array, block: int, whole: bool, prepared: Prepared
+    queries: Rows,
+    first: int,
+    place_of: Array,
+    steps: Array,
+    block: int,
+    whole: bool,
+    prepared: Prepared,
+    windows: Array,
 ) -> None:
     """The terms of queries, from the ``first`` on, as rows of hubs and lists with whole-number weights.
 
@@ -49,7 +56,7 @@ def prepare(
     adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
     """
     indptr, columns, weights = queries
-    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, windows, units, certain = prepared
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, units, certain = prepared
     hubs = listed = 0
     for query in range(len(units)):
         start, end = indptr[first + query], indptr[first + query + 1]

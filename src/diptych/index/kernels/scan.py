@@ -157,12 +157,13 @@ def _any(masks: Array) -> bool:
     return bool(found != 0)
 
 
-@jit(types.void, types.Tuple(POSTINGS), mapped(boolean), int64, PREPARED, boolean, int64, _BEST)
+@jit(types.void, types.Tuple(POSTINGS), mapped(boolean), int64, PREPARED, int64[::1], boolean, int64, _BEST)
 def scan(
     postings: _Postings,
     alive: Array,
     count: int,
     prepared: Prepared,
+    windows: Array,
     final: bool,
     k: int,
     best: _Best,
@@ -178,7 +179,7 @@ def scan(
             Of how many become -1 there are more than there is room for.
     """
     hubs, bounds, starts, offsets, documents, codes, span = postings
-    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, windows, _, _ = prepared
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, _, _ = prepared
     found, thresholds = best[2], best[3]
     block = hubs.shape[2]
     sums = np.zeros((min(_TILE, len(found)), span), dtype=np.uint16)
