@@ -37,7 +37,7 @@ from diptych.index.engine import (
 )
 from diptych.index.sparse_rows import sparse_vectors
 from diptych.index.storage import Captions, Header, records_of
-from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
+from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, largest_norm
 
 _TERMS = "terms.json"
 
@@ -88,17 +88,8 @@ class Index(ABC):
     mapped: ClassVar[frozenset[str]] = frozenset()  # files that are mapped, not read, when an index is opened
     captions: Captions | None
 
-    def __init__(
-        self,
-        *,
-        encoder: str,
-        width: int,
-        options: dict[str, OptionValue],
-        about: dict[str, Any],
-        terms: Sequence[str] = (),
-    ) -> None:
-        self.encoder, self.width, self.terms = encoder, width, tuple(terms)
-        self.options, self.about = options, about
+    def __init__(self, known: Known) -> None:
+        self.encoder, self.width, self.options, self.about, self.terms = known
 
     @classmethod
     def engine(cls) -> Engine:
@@ -204,13 +195,8 @@ class Index(ABC):
             rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
-        known = {
-            "encoder": embeddings.encoder,
-            "width": embeddings.width,
-            "options": resolved,
-            "about": about,
-        }
-        known["terms"] = getattr(embeddings, "terms", ())
+        terms = tuple(getattr(embeddings, "terms", ()))
+        known = Known(embeddings.encoder, embeddings.width, resolved, about, terms)
         lines = cls._lines(embeddings.ids, records, captions)
         index = cls._build(Change(embeddings.ids, embeddings.rows, lines=lines), known)
         if cls.engine().approximate:
@@ -463,7 +449,7 @@ class Index(ABC):
         if self.engine().vectors == "sparse":
             return sparse_vectors(vectors, self.width, names, what)
         checked = dense_vectors(vectors, self.width, what)
-        row_norms(checked, names, what)
+        largest_norm(checked, names, what)
         return checked
 
     def _embedded(self, ids: Sequence[str], rows: Vectors) -> AnyEmbeddings:

@@ -27,8 +27,15 @@ AnyEmbeddings = Embeddings | SparseEmbeddings
 # (n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones.
 Vectors = Any
 
-# What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them.
-Known = dict[str, Any]
+
+class Known(NamedTuple):
+    """What every index knows, see :class:`diptych.index.contract.Index`."""
+
+    encoder: str
+    width: int
+    options: dict[str, OptionValue]
+    about: dict[str, Any]
+    terms: tuple[str, ...] = ()
 
 
 # Where an index of products says which run they were embedded by, and how they were read.

@@ -168,8 +168,8 @@ class SlotIndex(Index):
 
     reopens: ClassVar[bool] = False
 
-    def __init__(self, store: Any, items: ItemTable, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, store: Any, items: ItemTable, known: Known) -> None:
+        super().__init__(known)
         self._store, self._items = store, items
         self._masks: dict[str, np.ndarray] = {}  # of conditions, for the items as they are
 
@@ -189,7 +189,7 @@ class SlotIndex(Index):
 
     @classmethod
     def _build(cls, items: Change, known: Known) -> Self:
-        return cls(cls._make(items, known), ItemTable(items.ids, items.lines), **known)
+        return cls(cls._make(items, known), ItemTable(items.ids, items.lines), known)
 
     def _write(self, folder: Path) -> None:
         self._save(folder)
@@ -198,7 +198,7 @@ class SlotIndex(Index):
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
         items = ItemTable.read(folder)
-        return cls(cls._load(folder, header, len(items)), items, **header.known())
+        return cls(cls._load(folder, header, len(items)), items, header.known())
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.index.engine import ENGINES, Engine
+from diptych.index.engine import ENGINES, Engine, Known
 
 if TYPE_CHECKING:
     from diptych.data.collection import Collection
@@ -44,8 +44,8 @@ class Header(Artifact, kind="index", version=3, recreate="diptych index RUN"):
         if self.width < 1 or self.items < 0:
             raise ValueError(f"{self.items} items of width {self.width} are impossible")
 
-    def known(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("encoder", "width", "options", "about")}
+    def known(self) -> Known:
+        return Known(self.encoder, self.width, self.options, self.about)
 
     def declared_engine(self, folder: Path | str) -> Engine:
         try:

@@ -82,21 +82,22 @@ def called(row: int, names: Sequence[str] | None, what: str) -> str:
     return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"
 
 
-def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.ndarray:
-    """Return (n,) float32 Euclidean lengths of (n, d) float32 rows, computed in blocks."""
-    norms = np.empty(len(rows), dtype=np.float32)
+def largest_norm(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.float32:
+    """Return the largest Euclidean length of (n, d) float32 rows, computed in blocks; every one must be finite."""
+    largest = np.float32(0)
     for start in range(0, len(rows), _CHECK_ROWS):
         block = np.asarray(rows[start : start + _CHECK_ROWS])
         with np.errstate(over="ignore", invalid="ignore"):
-            norms[start : start + len(block)] = np.sqrt(np.vecdot(block, block))
-        bad = np.flatnonzero(~np.isfinite(norms[start : start + len(block)]))
+            norms = np.sqrt(np.vecdot(block, block))
+        bad = np.flatnonzero(~np.isfinite(norms))
         if len(bad):
             row = start + int(bad[0])
             wrong = "not finite", "the encoder diverged: train it again with a lower learning rate"
             if np.isfinite(rows[row]).all():
                 wrong = "too long for float32", "scale the vectors to unit length"
             raise NumericalError(f"{called(row, names, what)} is {wrong[0]}", wrong[1])
-    return norms
+        largest = max(largest, norms.max())
+    return largest
 
 
 class Growing:
@@ -145,11 +146,11 @@ class RowStore:
     @property
     def longest(self) -> np.float32:
         if self._longest is None:
-            self._longest = row_norms(self._base, None, "item").max(initial=0)
+            self._longest = largest_norm(self._base, None, "item")
         return self._longest
 
     def append(self, rows: np.ndarray) -> None:
-        self._longest = max(self.longest, row_norms(rows, None, "item").max(initial=0))
+        self._longest = max(self.longest, largest_norm(rows, None, "item"))
         self._tail.extend(rows)
 
     def blocks(self, size: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
@@ -286,8 +287,3 @@ def pair_scores(rows: RowStore, slots: np.ndarray, queries: np.ndarray, owner: n
         part = slice(start, start + size)
         scores[part] = np.vecdot(rows.take(slots[part]), queries[owner[part]])
     return scores
-
-
-def order_hits(slots: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(q, m) int64: places along each row, larger scores first, equal ones by slot."""
-    return np.lexsort((slots, -scores), axis=-1)

@@ -12,7 +12,7 @@ from diptych.index.contract import Change
 from diptych.index.engine import Known, declare
 from diptych.index.slots import LocalIndex
 from diptych.index.storage import REBUILD, Header
-from diptych.index.vectors import RowStore, dense_vectors, row_norms
+from diptych.index.vectors import RowStore, dense_vectors, largest_norm
 
 
 class ExactIndex(LocalIndex):
@@ -28,8 +28,8 @@ class ExactIndex(LocalIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> RowStore:
-        rows = dense_vectors(items.vectors, known["width"], "item")
-        return RowStore(rows, row_norms(rows, items.ids, "item").max(initial=0))
+        rows = dense_vectors(items.vectors, known.width, "item")
+        return RowStore(rows, largest_norm(rows, items.ids, "item"))
 
     def _add(self, change: Change) -> None:
         self._items.append(change)  # first: a search meanwhile finds a name for every row

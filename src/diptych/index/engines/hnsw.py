@@ -19,7 +19,7 @@ from diptych.index.contract import Change
 from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
 from diptych.index.slots import ItemTable, LocalIndex
 from diptych.index.storage import REBUILD, Header
-from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms
+from diptych.index.vectors import RowStore, dense_vectors, largest_norm, pair_scores
 
 _BLOCK = 4096
 _LOOKED_AT = 4  # items that a walk compares for each candidate it keeps
@@ -59,8 +59,8 @@ class HnswIndex(LocalIndex):
     engine_name = "hnsw"
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.faiss"})
 
-    def __init__(self, store: tuple[Any, Any], items: ItemTable, **known: Any) -> None:
-        super().__init__(store, items, **known)
+    def __init__(self, store: tuple[Any, Any], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
         self._graph, self._storage = store  # which the graph does not keep alive when it was opened apart
         self._view: RowStore | None = None
 
@@ -77,15 +77,15 @@ class HnswIndex(LocalIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Any, Any]:
-        faiss, options = _faiss(), known["options"]
-        graph = faiss.IndexHNSWFlat(known["width"], options["m"], faiss.METRIC_INNER_PRODUCT)
+        faiss, options = _faiss(), known.options
+        graph = faiss.IndexHNSWFlat(known.width, options["m"], faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options["ef_construction"]
         return graph, faiss.downcast_index(graph.storage)
 
     @classmethod
     def _build(cls, items: Change, known: Known) -> Self:
-        rows = dense_vectors(items.vectors, known["width"], "item")
-        row_norms(rows, items.ids, "item")
+        rows = dense_vectors(items.vectors, known.width, "item")
+        largest_norm(rows, items.ids, "item")
         index = super()._build(items, known)
         index._link(rows)
         return index
@@ -133,7 +133,7 @@ class HnswIndex(LocalIndex):
         found = slots[full]
         again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
         again = again.reshape(found.shape)
-        order = order_hits(found, again)
+        order = np.lexsort((found, -again), axis=-1)
         slots[full] = np.take_along_axis(found, order, axis=1)
         scores[full] = np.take_along_axis(again, order, axis=1)
         return Found.whole(slots, scores)

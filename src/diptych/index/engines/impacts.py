@@ -34,7 +34,7 @@ class ImpactsIndex(SlotIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> Postings:
-        share = float(known["options"]["hub_share"])
+        share = float(known.options["hub_share"])
         return Postings.build(SparseRows.of(items.vectors), share, nearest=True)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:

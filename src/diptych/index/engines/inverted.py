@@ -33,7 +33,7 @@ class InvertedIndex(SlotIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> Segments:
-        return Segments(Segment.build(items.vectors, float(known["options"]["hub_share"])))
+        return Segments(Segment.build(items.vectors, float(known.options["hub_share"])))
 
     def _insert(self, change: Change) -> None:
         self._store.settle(wait=False)  # an error of a merge is raised before anything changes

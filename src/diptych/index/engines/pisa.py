@@ -43,8 +43,8 @@ class PisaIndex(RescoredIndex):
     engine_name = "pisa"
     mapped: ClassVar[frozenset[str]] = RescoredIndex.mapped | {_COMPRESSED}
 
-    def __init__(self, store: tuple[Path | None, SparseRows], items: ItemTable, **known: Any) -> None:
-        super().__init__(store, items, **known)
+    def __init__(self, store: tuple[Path | None, SparseRows], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
         self._folder, self._rows = store
         self._names = np.arange(self.width).astype(str).astype(object)
         numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
@@ -58,7 +58,7 @@ class PisaIndex(RescoredIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Path | None, SparseRows]:
-        rows, scale = SparseRows.of(items.vectors), float(known["options"]["scale"])
+        rows, scale = SparseRows.of(items.vectors), float(known.options["scale"])
         if rows.weights.max(initial=0) * scale < 1:
             return None, rows  # there is nothing to write
         folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))

@@ -64,8 +64,8 @@ class QdrantIndex(Index):
     engine_name = "qdrant"
     vector_name: ClassVar[str] = "dense"
 
-    def __init__(self, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, known: Known) -> None:
+        super().__init__(known)
         self._connection = Connection(self.options)
         self._ask, self._place = self._connection.ask, self._connection.place
         self._batch, self._items, self._source = int(self.options["batch"]), 0, ""
@@ -94,14 +94,15 @@ class QdrantIndex(Index):
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         return ((row.tolist(), {"row": row}) for row in rows)
 
-    def _rows(self, vectors: Sequence[Any]) -> Any:
+    def _rows(self, points: Sequence[Any]) -> Vectors:
+        vectors = [point.vector[self.vector_name] for point in points]
         return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
     @classmethod
     def _build(cls, items: Change, known: Known) -> Self:
-        options, about = known["options"], known["about"]
+        options, about = known.options, known.about
         # What was to be replaced is: an index built from these options must not change this one.
-        index = cls(**{**known, "options": {**options, "replace": False}})
+        index = cls(known._replace(options={**options, "replace": False}))
         rows = index._checked(items.vectors, items.ids, "item")
         made = (index.encoder, index._vocabulary, about["data"], about["kind"], index.width)
         index._source = fingerprint(*made)
@@ -370,10 +371,7 @@ class QdrantIndex(Index):
         numbers = [point_id(name) for name in ids]
         points = self._ask("retrieve", ids=numbers, with_payload=False, with_vectors=[self.vector_name])
         found = {str(point.id): point for point in points}
-        return self._vectors_of([found[number] for number in numbers])
-
-    def _vectors_of(self, points: Sequence[Any]) -> Vectors:
-        return self._rows([(point.vector or {}).get(self.vector_name) for point in points])
+        return self._rows([found[number] for number in numbers])
 
     def _write(self, folder: Path) -> None:
         if not self._connection.remote:
@@ -382,7 +380,7 @@ class QdrantIndex(Index):
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        index = cls(**header.known())
+        index = cls(header.known())
         index._join(_views(index._connection).get(cls.vector_name, {}))
         return index
 
@@ -418,7 +416,7 @@ class QdrantIndex(Index):
         )
         records, items = (
             [_record_of(point.payload) for point in points],
-            self._embedded(ids, self._vectors_of(points)),
+            self._embedded(ids, self._rows(points)),
         )
         return type(self).build(items, records=records, captions=captions, **chosen)
 
@@ -448,7 +446,8 @@ class SparseQdrantIndex(QdrantIndex):
             bag = sparse_vector(indices=terms.tolist(), values=weights.tolist())
             yield bag if len(terms) else None, {"terms": terms, "weights": weights}
 
-    def _rows(self, vectors: Sequence[Any]) -> csr_array:
+    def _rows(self, points: Sequence[Any]) -> csr_array:
+        vectors = [(point.vector or {}).get(self.vector_name) for point in points]
         terms = [bag.indices if bag else [] for bag in vectors]
         weights = np.array([value for bag in vectors if bag for value in bag.values], dtype=np.float32)
         starts = np.cumsum([0, *map(len, terms)])
@@ -532,8 +531,7 @@ def open_address(address: str) -> Index:
     view, kind = views[name], _VIEWS[name]
     try:
         options = kind.engine().resolve({**view["options"], **place})
-        known = {name: view[name] for name in ("encoder", "width", "about", "terms")}
-        index = kind(options=options, **known)
+        index = kind(Known(view["encoder"], view["width"], options, view["about"], tuple(view["terms"])))
         sound = term_fingerprint(index.terms) == index._vocabulary or not index.terms
     except (DiptychError, AttributeError, KeyError, TypeError) as error:
         raise StorageError(

@@ -45,14 +45,14 @@ class SeismicIndex(RescoredIndex):
 
     engine_name = "seismic"
 
-    def __init__(self, store: tuple[Any, SparseRows], items: ItemTable, **known: Any) -> None:
-        super().__init__(store, items, **known)
+    def __init__(self, store: tuple[Any, SparseRows], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
         self._lists, self._rows = store
         self._names = np.arange(self.width).astype(_library().get_seismic_string())
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Any, SparseRows]:
-        library, rows, options = _library(), SparseRows.of(items.vectors), known["options"]
+        library, rows, options = _library(), SparseRows.of(items.vectors), known.options
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
