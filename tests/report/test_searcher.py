@@ -13,7 +13,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.data import read_collection
 from diptych.encoders.embeddings import SparseEmbeddings, term_fingerprint
 from diptych.index import build_index, open_index
-from diptych.index.storage import CollectionCaptions
+from diptych.report.searcher import CollectionCaptions
 from diptych.report.searcher import OwnTerms, Searcher, query_type
 
 TERMS = ["red", "green", "star", "cross"]

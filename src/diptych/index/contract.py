@@ -36,7 +36,7 @@ from diptych.index.engine import (
     own_queries,
 )
 from diptych.index.sparse_rows import sparse_vectors
-from diptych.index.storage import Captions, Header, records_of
+from diptych.index.storage import REBUILD, Captions, Header, records_of
 from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, largest_norm
 
 _TERMS = "terms.json"
@@ -256,7 +256,7 @@ class Index(ABC):
             captions: the captions of each item, which are shown when it is found.
         """
         if not self.engine().can_add:
-            raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
+            raise UsageError(f"the {self.engine_name} engine cannot add items", REBUILD)
         self.check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
@@ -281,7 +281,7 @@ class Index(ABC):
 
     def check_delete(self, ids: Sequence[str]) -> Change:
         if not self.engine().can_delete:
-            raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
+            raise UsageError(f"the {self.engine_name} engine cannot delete items", REBUILD)
         names = check_ids(ids, len(ids))
         held = self._held(names)
         unknown = [name for name in names if name not in held]
@@ -374,7 +374,7 @@ class Index(ABC):
         return Path(folder)
 
     @classmethod
-    @opening("build the index again")
+    @opening(REBUILD)
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
 
@@ -402,13 +402,11 @@ class Index(ABC):
                 raise StorageError(
                     f"{where / _TERMS}: the {header.width:,} terms of vocabulary {vocabulary} expected, got "
                     f"{len(terms):,} of {term_fingerprint(terms)}",
-                    "build the index again",
+                    REBUILD,
                 )
             index.terms = tuple(terms)
         if len(index) != header.items:
-            raise StorageError(
-                f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
-            )
+            raise StorageError(f"{folder}: {header.items:,} items expected, got {len(index):,}", REBUILD)
         return index
 
     @property

@@ -262,12 +262,9 @@ def measure_recall(
     shares = []
     for mine, truth in zip(found, best, strict=True):
         expected = truth[:depth]
-        good = {name for name, score in truth if score >= expected[-1][1]}
-        hits = sum(
-            score >= expected[-1][1] if reference is None else name in good
-            for name, score in mine[:depth]
-            if expected
-        )
+        least = expected[-1][1] if expected else np.inf
+        good = {name for name, score in truth if score >= least}
+        hits = sum(score >= least if reference is None else name in good for name, score in mine[:depth])
         shares.append(min(hits, len(expected)) / len(expected) if expected else 1.0)
     return Recall(
         value=float(np.mean(shares)),

@@ -23,6 +23,7 @@ from diptych.index.kernels import load_kernels
 from diptych.index.segments import best_of_all
 from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
+from diptych.index.storage import REBUILD
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 
@@ -57,7 +58,7 @@ class RescoredIndex(SlotIndex):
                 raise StorageError(
                     f"the {self.engine_name} engine names item {slots.max()}, the index holds {len(self):,}: "
                     "its files are corrupt",
-                    "build the index again",
+                    REBUILD,
                 )
             best.found[start : start + len(chosen)] = found
             part = (array[start : start + len(chosen)] for array in best)

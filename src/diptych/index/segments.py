@@ -104,7 +104,7 @@ class Segment:
             return _by_numpy(self.rows, queries, k, alive)
         if self.few:
             return best_of_all(self.rows, queries, k, alive)
-        found = self.chosen(queries, k, alive, self.postings.room(k))
+        found = self.chosen(queries, k, alive)
 
         def again(left: np.ndarray, search: Callable[..., Found]) -> None:
             if len(left):
@@ -123,8 +123,8 @@ class Segment:
         queries: SparseRows,
         k: int,
         alive: np.ndarray | None,
-        room: int,
         *,
+        room: int = 0,
         whole: bool = False,
         first: SparseRows | None = None,
         depth: int = 0,
@@ -134,13 +134,14 @@ class Segment:
         Args:
             first: what the postings are searched for, for ``depth`` candidates; the queries themselves by default.
         """
-        found, final = Found.nothing(len(queries), k), first is not None
+        found, final, depth = Found.nothing(len(queries), k), first is not None, depth or k
+        room = room or self.postings.room(depth)
         searched, every = first or queries, NOTHING_DEAD if alive is None else alive
         if final:
             searched.check_terms()
         vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays
         for part in batches(len(queries), room):
-            choice = every, len(self), part.start, part.stop, whole, final, depth or k, min(len(self), room)
+            choice = every, len(self), part.start, part.stop, whole, final, depth, min(len(self), room)
             load_kernels().find(*vectors, choice, *(array[part] for array in found))
         return found
 

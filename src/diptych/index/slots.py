@@ -25,6 +25,7 @@ _IDS, _DEAD = "ids.json", "dead.npy"
 _MASKS = 64  # conditions whose items are kept
 _FEW = 1 / 8  # the share of rows up to which those alive are gathered, not all compared
 _NOTHING = {"records": "{}", "captions": "[]"}  # lines of an item without any
+_FORMS: dict[str, Callable[[Any], Any]] = {"records": dict, "captions": lambda found: list(map(str, found))}
 
 
 class ItemTable:
@@ -129,13 +130,12 @@ class _Lines(Mapping[str, Any]):
 
     def __init__(self, items: ItemTable, what: str) -> None:
         self._items, self._what, self._table = items, what, items.lines.get(what)
-        self._form: Callable[[Any], Any] = dict if what == "records" else _texts
 
     def _read(self, slots: Sequence[int]) -> Iterator[Any]:
         nothing = (_NOTHING[self._what] for _ in slots)
         for line in nothing if self._table is None else self._table.lines(slots):
             with file_errors(f"the items' {self._what}", fix=REBUILD):
-                found = self._form(json.loads(line))
+                found = _FORMS[self._what](json.loads(line))
             yield found
 
     def __getitem__(self, name: str) -> Any:
@@ -153,10 +153,6 @@ class _Lines(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return self._items.live
-
-
-def _texts(found: Sequence[Any]) -> list[str]:
-    return list(map(str, found))
 
 
 class SlotIndex(Index):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
 from diptych.index.engine import ENGINES, Engine, Known
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
 
 REBUILD = "build the index again from its embeddings"
 # Files that are read where they are needed, of captions and of metadata.
@@ -81,26 +78,3 @@ def records_of(folder: Path) -> dict[str, FileRecord]:
 
 
 Captions = Mapping[str, list[str]]
-
-
-class CollectionCaptions(Captions):
-    """The captions of each image of a collection, or each caption by its own id.
-
-    Attributes:
-        rows: the row of each id.
-    """
-
-    def __init__(self, collection: Collection, kind: str) -> None:
-        self.collection, self._of_images = collection, kind == "image"
-        ids = collection.image_ids if self._of_images else collection.caption_ids
-        self.rows: dict[str, int] = {name: row for row, name in enumerate(ids)}
-
-    def __getitem__(self, name: str) -> list[str]:
-        row = self.rows[name]
-        return self.collection.captions_of(row) if self._of_images else [self.collection.captions[row]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)

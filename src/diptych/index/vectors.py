@@ -159,10 +159,8 @@ class RowStore:
                 yield offset + start, part[start : start + size]
 
     def take(self, slots: np.ndarray) -> np.ndarray:
-        rows: np.ndarray
         if not len(self._tail.view):
-            rows = self._base[slots]
-            return rows
+            return np.asarray(self._base[slots])
         rows = np.empty((*slots.shape, self.width), dtype=np.float32)
         tail = slots >= len(self._base)
         rows[~tail] = self._base[slots[~tail]]

@@ -24,7 +24,7 @@ from diptych.encoders.embeddings import EncodedCollection, Origin
 from diptych.index.contract import Index, build_index, engine_of
 from diptych.index.engine import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
-from diptych.index.storage import CollectionCaptions
+from diptych.report.searcher import CollectionCaptions
 
 _BLOCK = 256  # images that are encoded and then durable
 

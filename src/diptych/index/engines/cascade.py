@@ -50,8 +50,7 @@ class CascadeIndex(InvertedIndex):
 
         def find(segment: Segment, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
             depth = min(candidates, len(segment))
-            room, whole = segment.postings.room(depth), depth == len(segment)
-            return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
+            return segment.chosen(queries, k, alive, whole=depth == len(segment), first=begun, depth=depth)
 
         return self._store.best(queries, k, alive, find)
 

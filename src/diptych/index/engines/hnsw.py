@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,49 +67,30 @@ class HnswIndex(LocalIndex):
     @property
     def _rows(self) -> RowStore:
         if self._view is None:
-            count = int(self._storage.ntotal)
-            rows = np.empty((0, self.width), dtype=np.float32)
+            rows, count = np.empty(0, dtype=np.float32), int(self._storage.ntotal)
             if count:
-                flat = _faiss().rev_swig_ptr(self._storage.get_xb(), count * self.width)
-                rows = flat.reshape(count, self.width)
-            self._view = RowStore(rows)
+                rows = _faiss().rev_swig_ptr(self._storage.get_xb(), count * self.width)
+            self._view = RowStore(rows.reshape(count, self.width))
         return self._view
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Any, Any]:
         faiss, options = _faiss(), known.options
-        graph = faiss.IndexHNSWFlat(known.width, options["m"], faiss.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = options["ef_construction"]
-        return graph, faiss.downcast_index(graph.storage)
-
-    @classmethod
-    def _build(cls, items: Change, known: Known) -> Self:
         rows = dense_vectors(items.vectors, known.width, "item")
         largest_norm(rows, items.ids, "item")
-        index = super()._build(items, known)
-        index._link(rows)
-        return index
-
-    def _link(self, rows: np.ndarray) -> None:
-        """Take ``rows`` into the graph, behind those that are there."""
-        self._view = None  # Faiss may move its rows
-        with (
-            faiss_threads(int(self.options["threads"])),
-            task("building the hnsw graph", len(rows), "items") as bar,
-        ):
-            for start in range(0, len(rows), _BLOCK):
-                block = np.ascontiguousarray(rows[start : start + _BLOCK])
-                self._graph.add(block)
-                bar.advance(len(block))
+        graph = faiss.IndexHNSWFlat(known.width, options["m"], faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = options["ef_construction"]
+        _link(graph, rows, int(options["threads"]))
+        return graph, faiss.downcast_index(graph.storage)
 
     def _add(self, change: Change) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow
             owned = _faiss().IndexFlatIP(self.width)
             for _, block in self._rows.blocks():
                 owned.add(np.ascontiguousarray(block))
-            self._view = None
             self._graph.storage, self._storage = owned, owned
-        self._link(change.vectors)
+        self._view = None  # Faiss may move its rows
+        _link(self._graph, change.vectors, int(self.options["threads"]))
         self._items.append(change)
 
     def _find(
@@ -125,18 +106,15 @@ class HnswIndex(LocalIndex):
         if alive is not None:
             chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
         _, slots = self._graph.search(queries, k, params=faiss.SearchParametersHNSW(**chosen))
-        rows = self._rows
-        scores = np.empty(slots.shape, dtype=np.float32)
         full = (slots >= 0).all(axis=1)
         if not full.all():
-            slots[~full], scores[~full], _ = self._find_exact(queries[~full], k, alive)
-        found = slots[full]
-        again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
-        again = again.reshape(found.shape)
-        order = np.lexsort((found, -again), axis=-1)
-        slots[full] = np.take_along_axis(found, order, axis=1)
-        scores[full] = np.take_along_axis(again, order, axis=1)
-        return Found.whole(slots, scores)
+            slots[~full] = self._find_exact(queries[~full], k, alive).slots
+        scores = pair_scores(self._rows, slots.reshape(-1), queries, np.repeat(np.arange(len(slots)), k))
+        scores = scores.reshape(slots.shape)
+        order = np.lexsort((slots, -scores), axis=-1)
+        return Found.whole(
+            np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        )
 
     def _save(self, folder: Path) -> None:
         faiss = _faiss()
@@ -157,6 +135,15 @@ class HnswIndex(LocalIndex):
                 raise StorageError(f"the {what} in {folder}: {expected}, got {got}", REBUILD)
         graph.storage = storage
         return graph, storage
+
+
+def _link(graph: Any, rows: np.ndarray, threads: int) -> None:
+    """Take ``rows`` into the graph, behind those that are there."""
+    with faiss_threads(threads), task("building the hnsw graph", len(rows), "items") as bar:
+        for start in range(0, len(rows), _BLOCK):
+            block = np.ascontiguousarray(rows[start : start + _BLOCK])
+            graph.add(block)
+            bar.advance(len(block))
 
 
 @contextmanager

@@ -204,8 +204,9 @@ class QdrantIndex(Index):
                 bar.advance(count, "" if is_sent else "already there")
                 release_pages(getattr(rows, "base", None))
 
-    def _retrieve(self, names: Sequence[str]) -> Any:
-        return self._ask("retrieve", ids=[point_id(name) for name in names], with_payload=[OWN])
+    def _retrieve(self, names: Sequence[str], payload: Any = (OWN,), **more: Any) -> Any:
+        numbers = [point_id(name) for name in names]
+        return self._ask("retrieve", ids=numbers, with_payload=payload, **more)
 
     def _is_shared(self, point: Any) -> bool:
         """Return whether another index of the collection has the item, too."""
@@ -363,15 +364,13 @@ class QdrantIndex(Index):
 
     def payloads(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return what the points of items hold, of those that are there."""
-        numbers = [point_id(name) for name in ids]
-        points = self._ask("retrieve", ids=numbers, with_payload=True) if ids else ()
+        points = self._retrieve(ids, True) if ids else ()
         return {str(point.payload[OWN]["id"]): point.payload for point in points}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        numbers = [point_id(name) for name in ids]
-        points = self._ask("retrieve", ids=numbers, with_payload=False, with_vectors=[self.vector_name])
-        found = {str(point.id): point for point in points}
-        return self._rows([found[number] for number in numbers])
+        points = self._retrieve(ids, with_vectors=[self.vector_name])
+        found = {point.payload[OWN]["id"]: point for point in points}
+        return self._rows([found[name] for name in ids])
 
     def _write(self, folder: Path) -> None:
         if not self._connection.remote:

@@ -36,6 +36,10 @@ def _library() -> Any:
     return require("seismic", purpose="the seismic engine")
 
 
+def _class(name: str, width: int) -> Any:
+    return getattr(_library(), name + "LV" if width >= _SMALL_VOCABULARY else name)
+
+
 class SeismicIndex(RescoredIndex):
     """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
 
@@ -52,7 +56,7 @@ class SeismicIndex(RescoredIndex):
 
     @classmethod
     def _make(cls, items: Change, known: Known) -> tuple[Any, SparseRows]:
-        library, rows, options = _library(), SparseRows.of(items.vectors), known.options
+        rows, options = SparseRows.of(items.vectors), known.options
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
@@ -60,10 +64,9 @@ class SeismicIndex(RescoredIndex):
             )
         numbers = [str(slot) for slot in range(len(rows))]
         with task("building the seismic index"), silenced():
-            large = rows.width >= _SMALL_VOCABULARY
-            bags = (library.SeismicDatasetLV if large else library.SeismicDataset)(dim=rows.width)
+            bags = _class("SeismicDataset", rows.width)(dim=rows.width)
             bags.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
-            lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
+            lists = _class("SeismicIndex", rows.width).build_from_dataset(
                 bags, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
             )
         return lists, rows
@@ -105,10 +108,9 @@ class SeismicIndex(RescoredIndex):
 
     @classmethod
     def _load(cls, folder: Path, header: Header, count: int) -> tuple[Any, SparseRows]:
-        library, rows = _library(), SparseRows.read(folder, count, header.width)
-        large = header.width >= _SMALL_VOCABULARY
+        rows = SparseRows.read(folder, count, header.width)
         with file_errors(folder / _FILE, fix=REBUILD), silenced():
-            lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
+            lists = _class("SeismicIndex", rows.width).load(str(folder / _FILE))
         full = int(np.count_nonzero(np.diff(rows.indptr)))
         if lists.len != full:
             raise StorageError(

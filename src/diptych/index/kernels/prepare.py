@@ -20,15 +20,6 @@ _STRONG = 127  # so many terms can have the least weight and leave half of the c
 _SPACING = 2.0**-149  # of the smallest float32 scores
 
 
-@jit(types.void, int64[::1], uint16[::1], int64, int64)
-def _strongest_first(rows: Array, weights: Array, start: int, end: int) -> None:
-    """Order a query's hubs by weight."""
-    order = np.argsort(weights[start:end])[::-1]
-    sorted_rows, sorted_weights = rows[start:end][order], weights[start:end][order]
-    rows[start:end] = sorted_rows
-    weights[start:end] = sorted_weights
-
-
 @jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED, int64[::1])
 def prepare(
     queries: Rows,
@@ -93,7 +84,9 @@ def prepare(
         units[query] = unit
         rounding = min(_SPACING / unit, np.float64(_CAPACITY))
         windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised + rounding)) + 2
-        _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs)
+        begun = hub_ends[query - 1] if query else 0
+        strongest = begun + np.argsort(hub_weights[begun:hubs])[::-1]
+        hub_rows[begun:hubs], hub_weights[begun:hubs] = hub_rows[strongest], hub_weights[strongest]
         hub_ends[query] = hubs
         list_ends[query] = listed
 
