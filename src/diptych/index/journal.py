@@ -4,7 +4,7 @@ A change is appended to a file in the index's folder and flushed before it is ma
 them all again, and :meth:`StoredIndex.compact` writes an index without any. A writer locks the folder meanwhile.
 
 The file holds frames behind each other: a head (mark, length, digest, checksum of the head) and a payload, which is a
-header of JSON and the vectors' arrays. A digest is of the payload and the digest before it, the first of the index's
+line of JSON and the vectors' arrays. A digest is of the payload and the digest before it, the first of the index's
 own header. What a kill cut off at the end no reader counts, and the next writer removes it.
 """
 
@@ -34,7 +34,7 @@ from diptych.index.storage import REBUILD, Header
 
 JOURNAL = "changes.journal"
 
-_HEAD, _LENGTH, _MARK = struct.Struct("<4sQ8sI"), struct.Struct("<I"), b"DJ01"
+_HEAD, _MARK = struct.Struct("<4sQ8sI"), b"DJ02"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _NOTHING: dict[str, Any] = {"records": {}, "captions": []}  # of an item without any
 _TOGETHER = 1 << 14  # items of adjacent frames that are inserted at once
@@ -124,16 +124,14 @@ def _encoded(change: Change) -> bytes:
     arrays = [] if rows is None else [rows.astype("<f4", copy=False)]
     if isinstance(rows, csr_array):
         arrays = [rows.indptr.astype("<i8"), rows.indices.astype("<i4"), rows.data.astype("<f4")]
-    header = json.dumps(content).encode()
-    return b"".join([_LENGTH.pack(len(header)), header, *(one.tobytes() for one in arrays)])
+    return b"".join([json.dumps(content).encode(), b"\n", *(one.tobytes() for one in arrays)])
 
 
 def _decoded(payload: bytes, index: Index) -> tuple[list[str], Vectors, dict[str, Any]]:
     """Return ids, the vectors of inserted items or None, and what else :meth:`Index.check_add` takes."""
-    (length,) = _LENGTH.unpack_from(payload)
-    start = _LENGTH.size + length
-    content = json.loads(payload[_LENGTH.size : start])
-    ids, rest = content["ids"], memoryview(payload)[start:]
+    end = payload.index(b"\n")
+    content, rest = json.loads(payload[:end]), memoryview(payload)[end + 1 :]
+    ids = content["ids"]
     if content["kind"] == "delete":
         return ids, None, {}
     given = {what: content[what] for what in _NOTHING if content.get(what) is not None}

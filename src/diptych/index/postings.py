@@ -143,11 +143,7 @@ class Postings:
     def candidates(
         self, queries: SparseRows, chosen: slice, k: int, alive: np.ndarray | None, *, room: int, whole: bool
     ) -> Candidates:
-        """Return the ``k`` documents of the largest sums for some of the queries.
-
-        Args:
-            alive: (n,) bool, which documents can be found; None: all.
-        """
+        """Return the ``k`` documents of the largest sums for some of the queries, among those that are alive."""
         queries.check_terms()
         every = NOTHING_DEAD if alive is None else alive
         choice = every, self.count, chosen.start, chosen.stop, whole, True, k, min(self.count, room)

@@ -213,11 +213,7 @@ class Segments:
                 self._lengthen(SparseRows.of(later))
 
     def settle(self, *, wait: bool = True) -> None:
-        """Raise the error of a merge that failed, once; what it should have merged is searched as before.
-
-        Args:
-            wait: for one that is going on.
-        """
+        """Raise the error of a merge that failed, once; what it should have merged is searched as before."""
         merge = self._merge
         if merge is not None and (wait or merge.done()):
             self._merge = None
@@ -260,12 +256,9 @@ def _merged(each: list[Found], k: int) -> Found:
     """The k best of all; those of earlier ones have the smaller slots."""
     if len(each) == 1:
         return each[0]
-    scores = np.concatenate([_padded(one) for one in each], axis=1)
-    slots = np.concatenate([one.slots for one in each], axis=1)
+    beyond = (np.arange(one.scores.shape[1]) >= one.found[:, None] for one in each)
+    known = [np.where(none, -np.inf, one.scores) for none, one in zip(beyond, each, strict=True)]
+    scores, slots = np.concatenate(known, axis=1), np.concatenate([one.slots for one in each], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     found = np.minimum(sum(one.found for one in each), k)
     return Found(np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1), found)
-
-
-def _padded(found: Found) -> np.ndarray:
-    return np.where(np.arange(found.scores.shape[1]) < found.found[:, None], found.scores, -np.inf)
