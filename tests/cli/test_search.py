@@ -112,4 +112,4 @@ def test_an_address_is_searched_like_a_folder(diptych, embedded, index, tmp_path
         assert [row[2:] for row in found["rows"]] == [row[2:] for row in expected["rows"]]
         done = diptych(f"search qdrant:{server.url}/shop 'a red star' --where split=test")
         done.shows(f"next: diptych search qdrant:{server.url}/shop 'a red star'")
-        diptych(f"search qdrant:{server.url}/none kayak", failed="has no collection 'none'")
+        diptych(f"search qdrant:{server.url}/none kayak", failed="no Qdrant collection 'none'")
