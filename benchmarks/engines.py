@@ -89,7 +89,7 @@ def _library(index: Any, **options: Any) -> Callable[[Any], Callable[[], Any]]:
     resolved = index.engine().resolve_search(index.options, options)
 
     def prepare(queries: Any) -> Callable[[], Any]:
-        rows = SparseRows(queries)
+        rows = SparseRows.of(queries)
         call: Callable[[], Any] = index._call(rows, np.arange(len(rows)), _K, resolved)
         return call
 

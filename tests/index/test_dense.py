@@ -76,7 +76,7 @@ def test_no_more_than_a_block_of_scores_is_held():
     rng = np.random.default_rng(3)
     rows = RowStore(rng.standard_normal((60_000, 4)).astype(np.float32))
     queries = rng.standard_normal((1024, 4)).astype(np.float32)
-    assert rows.norms.shape == (60_000,)
+    assert rows.longest > 0
     tracemalloc.start()
     top_k(rows, queries, 10)
     peak = tracemalloc.get_traced_memory()[1]
@@ -88,11 +88,11 @@ def test_no_more_than_a_block_of_scores_is_held():
 def test_built_rows_are_not_copied_and_saved_ones_are_mapped(make_embeddings, tmp_path):
     embeddings = make_embeddings(count=50)
     index = ExactIndex.build(embeddings)
-    _, block = next(index._rows().blocks())
+    _, block = next(index._rows.blocks())
     assert np.shares_memory(block, embeddings.rows)
     folder = index.save(tmp_path / "index")
     for saved in (index, open_index(folder)):
-        _, block = next(saved._rows().blocks())
+        _, block = next(saved._rows.blocks())
         assert is_mapped(block)
 
 

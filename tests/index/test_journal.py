@@ -108,10 +108,10 @@ def test_captions_of_added_items(folder):
     stored.delete(["image-3"])
     for _ in range(2):
         captions = open_index(folder).captions
-        assert dict(captions) == {"image-0": ["a"], "new": ["one", "two"]}
-        assert list(captions) == ["image-0", "new"]
-        assert len(captions) == 2
-        assert captions.get("image-1") is None
+        assert list(captions.items()) == list(dict(captions).items())
+        found = [("image-0", ["a"]), ("image-2", []), ("new", ["one", "two"]), ("image-1", [])]
+        assert list(captions.items()) == found
+        assert captions.get("image-3") is None
         stored.compact()
     assert not (folder / JOURNAL).exists()
 
@@ -174,17 +174,18 @@ def test_corruption_before_the_end_is_refused(folder):
 
 def test_frames_that_no_index_writes(folder):
     """Digests are no secret: a journal from elsewhere may hold anything."""
-    head = b'{"kind": "add", "records": null, "captions": null, "ids": ["x"]}'
+    head = b'{"kind": "add", "records": null, "captions": null, "ids": ["x"]}\n'
     for payload in (
         b"",
         b"\xff\xff\xff\xff",
-        b"\x02\0\0\0{}",
-        b"\x02\0\0\0[]",
-        len(head).to_bytes(4, "little") + head,
-        len(head).to_bytes(4, "little") + head + np.full(4, np.nan, "<f4").tobytes(),
-        len(head).to_bytes(4, "little") + head + bytes(20),
-        b'\x24\0\0\0{"kind": "delete", "ids": ["nobody"]}',
-        b"\x10\0\0\0" + b"[" * 100_000,
+        b"{}\n",
+        b"[]\n",
+        b"no line",
+        head,
+        head + np.full(4, np.nan, "<f4").tobytes(),
+        head + bytes(20),
+        b'{"kind": "delete", "ids": ["nobody"]}\n',
+        b"[" * 100_000 + b"\n",
     ):
         stored = StoredIndex(folder)
         stored._journal.append(payload)

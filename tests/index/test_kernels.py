@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,13 +15,19 @@ from diptych.index.sparse_rows import SparseRows
 
 
 def bags(make_bags, **said):
-    return SparseRows(make_bags(**said).rows)
+    return SparseRows.of(make_bags(**said).rows)
 
 
-def test_postings_hold_the_codes(make_bags):
+def small(monkeypatch, block, span):
+    monkeypatch.setattr("diptych.index.postings.BLOCK", block)
+    monkeypatch.setattr("diptych.index.postings.SPAN", span)
+
+
+def test_postings_hold_the_codes(make_bags, monkeypatch):
+    small(monkeypatch, 256, 512)
     for share in [0.0, 0.1, 2.0]:
         rows = bags(make_bags, count=700, width=30)
-        postings = Postings.build(rows, share, block=256, span=512)
+        postings = Postings.build(rows, share)
         dense = rows.csr().toarray().astype(np.float64)
         codes = np.ceil(dense / postings.steps).clip(max=255)
         hubs = np.flatnonzero(postings.place_of >= 0)
@@ -65,9 +72,11 @@ def test_sums_are_within_the_stated_bounds_of_scores(make_bags, seed, terms, sha
     dense = rng.lognormal(0, spread, (count, width)) * (rng.random((count, width)) < 0.3)
     query = np.zeros((1, width))
     query[0, rng.permutation(width)[:terms]] = rng.lognormal(0, spread, terms)
-    rows, asked = (SparseRows(make_bags(part).rows) for part in (dense, query))
-    postings = Postings.build(rows, share, block=256, span=256)
-    found = postings.candidates(asked, slice(0, 1), count, None, room=count, whole=whole)
+    rows, asked = (SparseRows.of(make_bags(part).rows) for part in (dense, query))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        small(monkeypatch, 256, 256)
+        postings = Postings.build(rows, share)
+        found = postings.candidates(asked, slice(0, 1), count, None, room=count, whole=whole)
     sums = np.zeros(count)
     sums[found.slots[0, : found.found[0]]] = found.values[0, : found.found[0]]
     scores = (rows.csr().astype(np.float64) @ asked.csr().astype(np.float64).T).toarray()[:, 0]
@@ -98,7 +107,7 @@ class Recorder:
         lines.append("over")
 
 def load():
-    while "diptych.index.kernels.compiled" not in sys.modules:
+    while "diptych.index.kernels.find" not in sys.modules:
         pass
     got.append(load_kernels().find)  # the main thread has begun with it and is not done
 

@@ -29,7 +29,7 @@ def demo(options: DemoOptions) -> None:
     from diptych.cli.train import TrainOptions, train
     from diptych.data.source import DataSpec, PartSpec
     from diptych.evaluation.options import EvaluateOptions
-    from diptych.index.engine import IndexOptions
+    from diptych.service.indexing import IndexOptions
 
     begun, out = time.monotonic(), options.out
     say("1/5  training a dual encoder on generated scenes")

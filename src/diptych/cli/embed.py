@@ -17,10 +17,7 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.data.source import DataSpec, OutOption, PartSpec
 from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection
-from diptych.index import Index
-from diptych.index.engine import IndexOptions
-from diptych.index.storage import CollectionCaptions
-from diptych.service.indexing import copies_among, index_collection
+from diptych.service.indexing import IndexOptions, copies_among, index_collection
 
 
 class EmbedOptions(OutOption):
@@ -88,14 +85,6 @@ def _show_embedded(encoded: EncodedCollection, folder: Path) -> None:
     next_step(["diptych", "evaluate", folder], ["diptych", "index", folder])
 
 
-def _copies(built: Index) -> list[tuple[str, str]]:
-    """Return the copies among the files of a collection without captions, such as a folder of photos."""
-    captions = built.captions
-    if not isinstance(captions, CollectionCaptions) or captions.collection.n_captions:
-        return []
-    return copies_among(captions.collection)
-
-
 def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     """Build an index of a run's or a dataset's images or captions, or of a sparse head's.
 
@@ -111,13 +100,14 @@ def index(source: Source, data: DataSpec, options: IndexOptions) -> None:
     if options.out is not None and not Path(source).is_dir():  # a name: what is encoded stays in the cache
         kept = cache_root() / "embeddings" / fingerprint(source, data.section(), options.split)
     encoded, origin, _ = encoded_of(source, data, options.split, kept, sparse=True)
-    built = index_collection(encoded, origin, options)
+    built, collection = index_collection(encoded, origin, options)
+    copies = [] if collection is None or collection.n_captions else copies_among(collection)
     target = options.out or Path(source) / f"index-{options.of}-{built.engine_name}"
     built.save(target)
     show(
         f"{len(built):,} {options.of} of {encoded.about['dataset']}, engine {built.engine_name}, in {target}",
         *(f"note: {note}" for note in encoded.about.get("notes", ())),
-        *copies_note(_copies(built)),
+        *copies_note(copies),
     )
     if "recall" in built.about:
         recall = built.about["recall"]

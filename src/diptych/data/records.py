@@ -30,21 +30,15 @@ def check_records(records: Sequence[Record], ids: Sequence[str]) -> list[str]:
     """Return the metadata of each id as a line of JSON."""
     if len(records) != len(ids):
         raise DataError(f"metadata of {len(records):,} items given for {len(ids):,}", "give one per item")
-    return [record_line(name, record) for name, record in zip(ids, records, strict=True)]
-
-
-def record_line(name: str, record: Record, taken: str = "") -> str:
-    """Return the metadata of an item as a line of JSON; ``taken`` is a field that it may not have."""
-    if taken and taken in record:
-        message = f"the metadata of {name!r} has a field {taken!r}, which is taken"
-        raise DataError(message, "give the field another name")
-    try:
-        line = json.dumps(dict(record), ensure_ascii=False, allow_nan=False)
-        line.encode()
-    except (TypeError, ValueError) as error:
-        message = f"the metadata of {name!r} is not JSON: {error}"
-        raise DataError(message, "give texts, numbers, lists, mappings") from None
-    return line
+    lines = []
+    for name, record in zip(ids, records, strict=True):
+        try:
+            lines.append(json.dumps(dict(record), ensure_ascii=False, allow_nan=False))
+            lines[-1].encode()
+        except (TypeError, ValueError) as error:
+            message = f"the metadata of {name!r} is not JSON: {error}"
+            raise DataError(message, "give texts, numbers, lists, mappings") from None
+    return lines
 
 
 def check_where(where: Where) -> None:
@@ -130,10 +124,6 @@ class RecordTable:
 
     def __len__(self) -> int:
         return len(self._stored) + len(self._added)
-
-    def __getitem__(self, item: int) -> dict[str, Any]:
-        [[(_, record)]] = self._parsed(range(item, item + 1))
-        return record
 
     def lines(self, items: Sequence[int]) -> Iterator[str]:
         """Yield the lines of items, read in blocks."""

@@ -9,29 +9,20 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from diptych.core.errors import (
-    DataError,
-    MismatchError,
-    StorageError,
-    UnknownNameError,
-    UsageError,
-)
+from diptych.core.errors import DataError, MismatchError, StorageError, UnknownNameError, UsageError
 from diptych.core.files import atomic_folder, write_json
 from diptych.core.locking import locked_in_place
 from diptych.core.reading import opening, read_json
+from diptych.data.columns import Column
 from diptych.data.records import Record, Where, check_records
-from diptych.encoders.embeddings import (
-    Embeddings,
-    SparseEmbeddings,
-    term_fingerprint,
-)
+from diptych.encoders.embeddings import Embeddings, SparseEmbeddings, term_fingerprint
 from diptych.index.engine import (
     ENGINES,
     AnyEmbeddings,
@@ -45,17 +36,21 @@ from diptych.index.engine import (
     own_queries,
 )
 from diptych.index.sparse_rows import sparse_vectors
-from diptych.index.storage import (
-    Captions,
-    ChangedCaptions,
-    Header,
-    StoredCaptions,
-    records_of,
-    write_captions,
-)
-from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, row_norms
+from diptych.index.storage import REBUILD, Captions, Header, records_of
+from diptych.index.vectors import check_ids, check_k, check_width, count_rows, dense_vectors, largest_norm
 
 _TERMS = "terms.json"
+
+
+class CaptionLines(Column[str]):
+    """The captions of items as lines of JSON, each made when it is read."""
+
+    def __init__(self, ids: Sequence[str], captions: Captions) -> None:
+        super().__init__(len(ids))
+        self._ids, self._captions = ids, captions
+
+    def read(self, rows: range | np.ndarray) -> list[str]:
+        return [json.dumps(list(self._captions.get(self._ids[row], ()))) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +60,8 @@ class Change:
     ids: Sequence[str]
     vectors: Vectors = None  # float32; None: the items are removed
     there: Sequence[str] = ()  # those of the ids that are replaced
-    records: list[str] | None = None  # as JSON
-    captions: list[list[str]] | None = None
+    # "records" and "captions", where they are given: of each item as JSON
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Index(ABC):
@@ -81,7 +76,7 @@ class Index(ABC):
         width: the length of one vector: d, or |V| of a sparse engine.
         terms: the vocabulary, one term per column, of a sparse engine; of a dense one nothing.
         options: every option of the engine with its value.
-        captions: the captions of items by id, for showing hits; saved with the index where they are set.
+        captions: the captions of items by id, for showing hits; None where no item has any.
         about: what else is known, JSON-able: ``kind`` of the items, fingerprint of the ``data``,
             ``embeddings`` (their metadata), for a sparse engine the fingerprint of its
             ``vocabulary`` and, for an approximate engine, its
@@ -91,17 +86,10 @@ class Index(ABC):
 
     engine_name: ClassVar[str]
     mapped: ClassVar[frozenset[str]] = frozenset()  # files that are mapped, not read, when an index is opened
-    overwrites: ClassVar[bool] = False  # whether adding an item replaces the one of its id, never absent
+    captions: Captions | None
 
-    def __init__(
-        self, *, encoder: str, width: int, options: dict[str, OptionValue], about: dict[str, Any]
-    ) -> None:
-        self.encoder = encoder
-        self.width = width
-        self.terms: tuple[str, ...] = ()  # the contract sets a sparse engine's
-        self.options = options
-        self.about = about
-        self.captions: Captions | None = None
+    def __init__(self, known: Known) -> None:
+        self.encoder, self.width, self.options, self.about, self.terms = known
 
     @classmethod
     def engine(cls) -> Engine:
@@ -110,8 +98,8 @@ class Index(ABC):
 
     @classmethod
     @abstractmethod
-    def _build(cls, embeddings: Any, known: Known) -> Self:
-        """A new index of ``embeddings``, which are of the engine's kind.
+    def _build(cls, items: Change, known: Known) -> Self:
+        """A new index of items, which are of the engine's kind.
 
         Ids and width are checked. Dense rows the engine checks itself, which may have to read them anyway;
         sparse ones are checked and canonical.
@@ -126,13 +114,13 @@ class Index(ABC):
     def _write(self, folder: Path) -> None:
         """Write the engine's files into an empty ``folder``."""
 
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        """Insert checked vectors under ids that are not there yet; of an engine that can add."""
-        raise NotImplementedError
+    @abstractmethod
+    def _insert(self, change: Change) -> None:
+        """Insert checked items, or replace those that are there; of an engine that can add."""
 
+    @abstractmethod
     def _delete(self, ids: Sequence[str]) -> None:
         """Remove ids that are there; of an engine that can delete."""
-        raise NotImplementedError
 
     @abstractmethod
     def _search(self, queries: Vectors, k: int, options: Mapping[str, OptionValue]) -> Hits:
@@ -142,7 +130,7 @@ class Index(ABC):
         """
 
     @abstractmethod
-    def _search_exact(self, queries: Vectors, k: int) -> Hits:
+    def _search_exact(self, queries: Vectors, k: int, where: Where | None = None) -> Hits:
         """As :meth:`_search`, missing nothing; the same item gets the same score as there."""
 
     @abstractmethod
@@ -207,13 +195,10 @@ class Index(ABC):
             rows = sparse_vectors(embeddings.rows, embeddings.width, embeddings.ids, "item")
             embeddings = replace(embeddings, rows=rows)
             about["vocabulary"] = embeddings.vocabulary
-        made = {"encoder": embeddings.encoder, "width": embeddings.width}
-        more = cls._more(records)
-        if captions is not None and "url" in resolved:
-            more["captions"] = captions
-        index = cls._build(embeddings, {**made, "options": resolved, "about": about}, **more)
-        index.captions = captions
-        index.terms = tuple(getattr(embeddings, "terms", ()))
+        terms = tuple(getattr(embeddings, "terms", ()))
+        known = Known(embeddings.encoder, embeddings.width, resolved, about, terms)
+        lines = cls._lines(embeddings.ids, records, captions)
+        index = cls._build(Change(embeddings.ids, embeddings.rows, lines=lines), known)
         if cls.engine().approximate:
             queries, excluded = own_queries(embeddings) if sample is None else (sample, None)
             if len(index) > (excluded is not None) and count_rows(queries, "sample"):
@@ -223,10 +208,17 @@ class Index(ABC):
         return index
 
     @classmethod
-    def _more(cls, records: Sequence[Record] | None) -> dict[str, Any]:
+    def _lines(
+        cls, ids: Sequence[str], records: Sequence[Record] | None, captions: Captions | None
+    ) -> dict[str, Sequence[str]]:
         if records is not None and not cls.engine().filters:
             raise UnknownNameError(f"option of index engine {cls.engine_name}", "records", [])
-        return {} if records is None else {"records": records}
+        lines: dict[str, Sequence[str]] = {}
+        if records is not None:
+            lines["records"] = check_records(records, ids)
+        if captions is not None:
+            lines["captions"] = CaptionLines(ids, captions)
+        return lines
 
     @property
     def on_server(self) -> bool:
@@ -264,16 +256,16 @@ class Index(ABC):
             captions: the captions of each item, which are shown when it is found.
         """
         if not self.engine().can_add:
-            raise UsageError(f"the {self.engine_name} engine cannot add items", "build the index again")
+            raise UsageError(f"the {self.engine_name} engine cannot add items", REBUILD)
         self.check_origin(encoder, vocabulary)
         names = check_ids(ids, count_rows(rows, "item"))
         vectors = self._checked(rows, names, "item")
-        self._more(records)
-        lines = None if records is None else check_records(records, names)
         if captions is not None and len(captions) != len(names):
             raise DataError(
                 f"captions of {len(captions):,} items given for {len(names):,}", "give a list each"
             )
+        texts = None if captions is None else dict(zip(names, map(list, captions), strict=True))
+        lines = self._lines(names, records, texts)
         held = self._held(names)
         there = [name for name in names if name in held]
         if there and not replace:
@@ -281,8 +273,7 @@ class Index(ABC):
                 f"id {there[0]!r} is already in the index ({len(there):,} of {len(names):,} are)",
                 "pass replace=True to give them their new vectors",
             )
-        texts = None if captions is None else [[str(text) for text in one] for one in captions]
-        return Change(names, vectors, there, lines, texts)
+        return Change(names, vectors, there, lines)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove items; none is removed when one of the ids is unknown."""
@@ -290,7 +281,7 @@ class Index(ABC):
 
     def check_delete(self, ids: Sequence[str]) -> Change:
         if not self.engine().can_delete:
-            raise UsageError(f"the {self.engine_name} engine cannot delete items", "build the index again")
+            raise UsageError(f"the {self.engine_name} engine cannot delete items", REBUILD)
         names = check_ids(ids, len(ids))
         held = self._held(names)
         unknown = [name for name in names if name not in held]
@@ -306,23 +297,9 @@ class Index(ABC):
         if change.vectors is None:
             self._delete(change.ids)
         else:
-            if change.there and not self.overwrites:
-                self._delete(change.there)
             self._insert(change)
-        if self.captions is not None or change.captions is not None:
-            if not isinstance(self.captions, ChangedCaptions):
-                self.captions = ChangedCaptions(self.captions or {})
-            texts = change.captions or [[]] * len(change.ids)
-            self.captions.changed.update(zip(change.ids, texts, strict=True))
-        self._changed(len(change.ids))
-
-    def _insert(self, change: Change) -> None:
-        records = None if change.records is None else list(map(json.loads, change.records))
-        self._add(change.ids, change.vectors, **self._more(records))
-
-    def _changed(self, items: int) -> None:
         if "recall" in self.about:
-            self.about["recall"]["changes"] += items
+            self.about["recall"]["changes"] += len(change.ids)
 
     def search(
         self,
@@ -364,12 +341,9 @@ class Index(ABC):
         where: Where | None = None,
     ) -> Hits:
         """As :meth:`search`, missing nothing, at whatever cost: what recall is measured against."""
-        find: Callable[..., Hits] = self._search_exact
-        if where is not None:
-            if not self.engine().filters:
-                raise UnknownNameError(f"option of index engine {self.engine_name}", "where", [])
-            find = partial(find, where=where)
-        return self._answer(queries, k, encoder, vocabulary, find)
+        if where is not None and not self.engine().filters:
+            raise UnknownNameError(f"option of index engine {self.engine_name}", "where", [])
+        return self._answer(queries, k, encoder, vocabulary, partial(self._search_exact, where=where))
 
     def _answer(
         self, queries: Vectors, k: int, encoder: str | None, vocabulary: str | None, find: Callable[..., Hits]
@@ -378,8 +352,9 @@ class Index(ABC):
         self.check_origin(encoder, vocabulary)
         requested = check_k(k)
         checked = self._checked(queries, None, "query")
-        if not len(self) or not count_rows(checked, "query"):
-            return Hits.none(count_rows(checked, "query"), requested)
+        count = count_rows(checked, "query")
+        if not len(self) or not count:
+            return Hits([[]] * count, np.empty((count, 0), dtype=np.float32), requested)
         hits = find(checked, min(requested, len(self)))
         return Hits(hits.ids, hits.scores, requested)
 
@@ -392,17 +367,14 @@ class Index(ABC):
         """As :meth:`save`, of a folder that is locked already."""
         with atomic_folder(folder, Header.marker()) as temporary:
             self._write(temporary)
-            self._write_records(temporary)
             if self.terms:
                 write_json(temporary / _TERMS, list(self.terms))
-            if self.captions is not None:
-                write_captions(temporary, self.captions)
             known = (self.encoder, self.width, len(self), self.options, self.about)
             Header(self.engine_name, *known, records_of(temporary)).write_header(temporary)
         return Path(folder)
 
     @classmethod
-    @opening("build the index again")
+    @opening(REBUILD)
     def open(cls, folder: Path | str, *, verify: bool = False) -> Self:
         """The index that :meth:`save` wrote; called on ``Index``, of whichever engine it is.
 
@@ -430,21 +402,21 @@ class Index(ABC):
                 raise StorageError(
                     f"{where / _TERMS}: the {header.width:,} terms of vocabulary {vocabulary} expected, got "
                     f"{len(terms):,} of {term_fingerprint(terms)}",
-                    "build the index again",
+                    REBUILD,
                 )
             index.terms = tuple(terms)
-        index.captions = StoredCaptions.of(where)
-        index._read_records(where)
         if len(index) != header.items:
-            raise StorageError(
-                f"{folder}: {header.items:,} items expected, got {len(index):,}", "build the index again"
-            )
+            raise StorageError(f"{folder}: {header.items:,} items expected, got {len(index):,}", REBUILD)
         return index
 
     @property
+    @abstractmethod
     def records(self) -> Mapping[str, Record]:
-        """The metadata of each item by id; empty of an engine that keeps none here."""
-        return {}
+        """The metadata of each item by id, in order of insertion; each is read when it is asked for."""
+
+    @abstractmethod
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """Return the vectors of items that are there, as they were given."""
 
     def checked_queries(self, vectors: Any) -> Vectors:
         """Return (q, width) query vectors as the engine takes them, or raise the error of :meth:`search`."""
@@ -457,20 +429,6 @@ class Index(ABC):
     def some_ids(self, start: int, count: int) -> list[str]:
         """Return up to ``count`` ids in order of insertion, from place ``start`` on; of an engine that lists them."""
         return []
-
-    def vectors(self, ids: Sequence[str]) -> Vectors:
-        """Return the vectors of items that are there, as they were given; of an engine that keeps them."""
-        raise UsageError(
-            f"the {self.engine_name} engine gives no vectors back", "search with words or an image"
-        )
-
-    def _write_records(self, folder: Path) -> None:
-        """Write the items' metadata, where :meth:`_write` does not."""
-        return
-
-    def _read_records(self, folder: Path) -> None:
-        """Open what :meth:`_write_records` wrote."""
-        return
 
     def matching(self, where: Where) -> list[str]:
         """Return the ids of the items that fulfil conditions; of an engine that keeps metadata here."""
@@ -493,7 +451,7 @@ class Index(ABC):
         if self.engine().vectors == "sparse":
             return sparse_vectors(vectors, self.width, names, what)
         checked = dense_vectors(vectors, self.width, what)
-        row_norms(checked, names, what)
+        largest_norm(checked, names, what)
         return checked
 
     def _embedded(self, ids: Sequence[str], rows: Vectors) -> AnyEmbeddings:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from diptych.core.errors import UnknownNameError, UsageError
-from diptych.core.options import parameter
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.data.records import Record as Record
-from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import Embeddings, SparseEmbeddings
 
 if TYPE_CHECKING:
@@ -29,8 +27,15 @@ AnyEmbeddings = Embeddings | SparseEmbeddings
 # (n, width) rows: a float32 array for dense engines, a ``scipy.sparse.csr_array`` for sparse ones.
 Vectors = Any
 
-# What every index knows: ``encoder``, ``width``, ``options`` and ``about``, as its constructor takes them.
-Known = dict[str, Any]
+
+class Known(NamedTuple):
+    """What every index knows, see :class:`diptych.index.contract.Index`."""
+
+    encoder: str
+    width: int
+    options: dict[str, OptionValue]
+    about: dict[str, Any]
+    terms: tuple[str, ...] = ()
 
 
 # Where an index of products says which run they were embedded by, and how they were read.
@@ -48,18 +53,6 @@ def query_type(query: Any) -> str:
     if ending == ".npy":
         return "vectors"
     return "image" if ending in _IMAGES or isinstance(query, Path) else "text"
-
-
-class IndexOptions(SplitOption, OutOption):
-    """Options of indexing."""
-
-    engine: str | None = parameter(
-        None,
-        "The engine; exact for dense embeddings, inverted for sparse ones.",
-        names="diptych.index:ENGINES",
-    )
-    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
-    of: Literal["images", "texts"] = parameter("images", "Items to find.")
 
 
 @dataclass(frozen=True)
@@ -158,32 +151,6 @@ class Hits:
     scores: np.ndarray
     requested: int
 
-    @classmethod
-    def of_slots(
-        cls,
-        names: np.ndarray,
-        requested: int,
-        slots: np.ndarray,
-        scores: np.ndarray,
-        found: np.ndarray | None = None,
-    ) -> Hits:
-        """Hits from (q, k) ``slots`` into ``names`` (an object array of ids), of query i the first ``found[i]``.
-
-        What lies beyond in ``slots`` is ignored and must be a slot nevertheless.
-        """
-        longest = slots.shape[1] if found is None else int(found.max(initial=0))
-        ids: Any = names[slots[:, :longest]].tolist()
-        kept = np.array(scores[:, :longest], dtype=np.float32)
-        if found is not None and found.min(initial=longest) < longest:
-            ids = [one[:count] for one, count in zip(ids, found.tolist(), strict=True)]
-            kept[np.arange(longest) >= found[:, None]] = -np.inf
-        return cls(ids, kept, requested)
-
-    @classmethod
-    def none(cls, queries: int, requested: int) -> Hits:
-        """No hit for any of so many queries."""
-        return cls([[] for _ in range(queries)], np.empty((queries, 0), dtype=np.float32), requested)
-
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -206,6 +173,34 @@ class Hits:
             f"{self.requested:,} hits were requested; {len(short):,} of {len(self):,} queries have fewer "
             f"(the fewest: {short.min():,}), for the index holds no more for them"
         )
+
+
+class Found(NamedTuple):
+    """The best items of each query: (q, k) slots and scores, of which the first ``found`` count."""
+
+    slots: np.ndarray
+    scores: np.ndarray
+    found: np.ndarray
+
+    @classmethod
+    def nothing(cls, queries: int, k: int) -> Found:
+        """Room for the best k of each query."""
+        slots, scores = np.zeros((queries, k), dtype=np.int64), np.zeros((queries, k), dtype=np.float32)
+        return cls(slots, scores, np.zeros(queries, dtype=np.int64))
+
+    @classmethod
+    def whole(cls, slots: np.ndarray, scores: np.ndarray) -> Found:
+        return cls(slots, scores, np.full(len(slots), slots.shape[1]))
+
+    def hits(self, names: np.ndarray, requested: int) -> Hits:
+        """Return the ids of an object array by slot; what lies beyond ``found`` must be a slot nevertheless."""
+        longest = int(self.found.max(initial=0))
+        ids: Any = names[self.slots[:, :longest]].tolist()
+        kept = np.array(self.scores[:, :longest], dtype=np.float32)
+        if self.found.min(initial=longest) < longest:
+            ids = [one[:count] for one, count in zip(ids, self.found.tolist(), strict=True)]
+            kept[np.arange(longest) >= self.found[:, None]] = -np.inf
+        return Hits(ids, kept, requested)
 
 
 _SAMPLE = 100
@@ -267,12 +262,9 @@ def measure_recall(
     shares = []
     for mine, truth in zip(found, best, strict=True):
         expected = truth[:depth]
-        good = {name for name, score in truth if score >= expected[-1][1]}
-        hits = sum(
-            score >= expected[-1][1] if reference is None else name in good
-            for name, score in mine[:depth]
-            if expected
-        )
+        least = expected[-1][1] if expected else np.inf
+        good = {name for name, score in truth if score >= least}
+        hits = sum(score >= least if reference is None else name in good for name, score in mine[:depth])
         shares.append(min(hits, len(expected)) / len(expected) if expected else 1.0)
     return Recall(
         value=float(np.mean(shares)),

@@ -4,7 +4,7 @@ A change is appended to a file in the index's folder and flushed before it is ma
 them all again, and :meth:`StoredIndex.compact` writes an index without any. A writer locks the folder meanwhile.
 
 The file holds frames behind each other: a head (mark, length, digest, checksum of the head) and a payload, which is a
-header of JSON and the vectors' arrays. A digest is of the payload and the digest before it, the first of the index's
+line of JSON and the vectors' arrays. A digest is of the payload and the digest before it, the first of the index's
 own header. What a kill cut off at the end no reader counts, and the next writer removes it.
 """
 
@@ -34,8 +34,9 @@ from diptych.index.storage import REBUILD, Header
 
 JOURNAL = "changes.journal"
 
-_HEAD, _LENGTH, _MARK = struct.Struct("<4sQ8sI"), struct.Struct("<I"), b"DJ01"
+_HEAD, _MARK = struct.Struct("<4sQ8sI"), b"DJ02"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_NOTHING: dict[str, Any] = {"records": {}, "captions": []}  # of an item without any
 _TOGETHER = 1 << 14  # items of adjacent frames that are inserted at once
 
 
@@ -118,36 +119,29 @@ class Journal:
 
 def _encoded(change: Change) -> bytes:
     rows: Any = change.vectors
-    content: dict[str, Any] = {"ids": list(change.ids)}
-    arrays: list[np.ndarray] = []
-    if rows is not None:
-        records = None if change.records is None else list(map(json.loads, change.records))
-        content |= {"records": records, "captions": change.captions}
-        arrays = [rows.astype("<f4", copy=False)]
-        if isinstance(rows, csr_array):
-            content["weights"] = len(rows.data)
-            arrays = [rows.indptr.astype("<i8"), rows.indices.astype("<i4"), rows.data.astype("<f4")]
-    header = json.dumps({"kind": "delete" if rows is None else "add", **content}).encode()
-    return b"".join([_LENGTH.pack(len(header)), header, *(one.tobytes() for one in arrays)])
+    content = {"kind": "delete" if rows is None else "add", "ids": list(change.ids)}
+    content |= {what: list(map(json.loads, lines)) for what, lines in change.lines.items()}
+    arrays = [] if rows is None else [rows.astype("<f4", copy=False)]
+    if isinstance(rows, csr_array):
+        arrays = [rows.indptr.astype("<i8"), rows.indices.astype("<i4"), rows.data.astype("<f4")]
+    return b"".join([json.dumps(content).encode(), b"\n", *(one.tobytes() for one in arrays)])
 
 
 def _decoded(payload: bytes, index: Index) -> tuple[list[str], Vectors, dict[str, Any]]:
     """Return ids, the vectors of inserted items or None, and what else :meth:`Index.check_add` takes."""
-    (length,) = _LENGTH.unpack_from(payload)
-    start = _LENGTH.size + length
-    content = json.loads(payload[_LENGTH.size : start])
-    ids, rest = content["ids"], memoryview(payload)[start:]
+    end = payload.index(b"\n")
+    content, rest = json.loads(payload[:end]), memoryview(payload)[end + 1 :]
+    ids = content["ids"]
     if content["kind"] == "delete":
         return ids, None, {}
-    given = {"records": content["records"], "captions": content["captions"]}
+    given = {what: content[what] for what in _NOTHING if content.get(what) is not None}
     if index.engine().vectors == "dense":
         return ids, np.frombuffer(rest, "<f4").reshape(len(ids), index.width).copy(), given
-    ends, columns = 8 * (len(ids) + 1), 8 * (len(ids) + 1) + 4 * content["weights"]
+    ends = 8 * (len(ids) + 1)
+    columns = ends + (len(rest) - ends) // 2
     indptr, indices = np.frombuffer(rest[:ends], "<i8"), np.frombuffer(rest[ends:columns], "<i4")
-    weights = np.frombuffer(rest[columns:], "<f4")
-    if not len(weights) == len(indices) == content["weights"] == indptr[-1]:
-        raise ValueError(f"{len(weights)} weights of {len(indices)} columns")
-    return ids, csr_array((weights, indices, indptr), shape=(len(ids), index.width)), given
+    rows = csr_array((np.frombuffer(rest[columns:], "<f4"), indices, indptr), shape=(len(ids), index.width))
+    return ids, rows, given
 
 
 def _replay(journal: Journal, index: Index) -> None:
@@ -160,10 +154,9 @@ def _replay(journal: Journal, index: Index) -> None:
             ids = [name for one, _, _ in pending for name in one]
             rows = [one for _, one, _ in pending]
             more: dict[str, Any] = {}
-            for key, nothing in (("records", {}), ("captions", [])):
-                if any(given[key] is not None for _, _, given in pending):
-                    parts = (given[key] or [nothing] * len(one) for one, _, given in pending)
-                    more[key] = [entry for part in parts for entry in part]
+            for what in {what for _, _, given in pending for what in given}:
+                parts = (given.get(what, [_NOTHING[what]] * len(one)) for one, _, given in pending)
+                more[what] = [entry for part in parts for entry in part]
             whole = vstack(rows, format="csr") if isinstance(rows[0], csr_array) else np.concatenate(rows)
             index.add(ids, whole, replace=True, **more)
             pending.clear()

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from diptych.core.errors import StorageError
+from diptych.core.reading import map_array, read_array
 from diptych.index.kernels import GROUP, load_kernels
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import load_array
+from diptych.index.storage import REBUILD
 
 MAPPED = ("hubs", "documents", "codes")  # the others are small, and read
 
@@ -35,23 +36,27 @@ TYPES: dict[str, type[np.generic]] = {
     "codes": np.uint8,
     "place_of": np.int32,
     "steps": np.float32,
-    "span": np.int64,
 }
+
+
+# Documents whose rows are searched together: they stay in the cache while several queries pass.
+BLOCK = 1024
+
+# Documents whose postings stand together: longer lists are followed faster. A power of two.
+SPAN = 8192
 
 
 def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
     """Return whether a search of read arrays can be trusted to stay inside them."""
     starts, offsets, places, steps = (arrays[name] for name in ("starts", "offsets", "place_of", "steps"))
-    (blocks, rows, block), span = arrays["hubs"].shape, int(arrays["span"][0])
+    blocks, rows, block = arrays["hubs"].shape
     postings, lists = len(arrays["documents"]), offsets.shape[1] - 1
     return bool(
-        0 < block <= span <= 65_536
-        and block % 256 == 0 == span % block
-        and span & (span - 1) == 0
-        and blocks == -(-count // block)
-        and len(starts) - 1 == len(offsets) == -(-count // span)
+        block == BLOCK
+        and blocks == -(-count // BLOCK)
+        and len(starts) - 1 == len(offsets) == -(-count // SPAN)
         and lists >= 0
-        and arrays["bounds"].shape == (len(offsets), rows, span // GROUP)
+        and arrays["bounds"].shape == (len(offsets), rows, SPAN // GROUP)
         and postings == len(arrays["codes"]) == starts[-1]
         and starts[0] == 0
         and not offsets[:, 0].any()
@@ -62,12 +67,6 @@ def _fit(count: int, arrays: dict[str, np.ndarray]) -> bool:
         and (np.isfinite(steps) & (steps > 0)).all()
     )
 
-
-# Documents whose rows are searched together: they stay in the cache while several queries pass.
-BLOCK = 1024
-
-# Documents whose postings stand together: longer lists are followed faster.
-SPAN = 8192
 
 TOO_MANY, UNCERTAIN = -1, -2
 
@@ -105,65 +104,50 @@ class Postings:
     codes: np.ndarray  # (postings,)
     place_of: np.ndarray  # (|V|,) see diptych.index.kernels.prepare.fill
     steps: np.ndarray  # (|V|,) what a code of 1 stands for
-    span: np.ndarray  # (1,) documents in a span
 
     @classmethod
-    def build(
-        cls,
-        rows: SparseRows,
-        hub_share: float,
-        *,
-        nearest: bool = False,
-        block: int = BLOCK,
-        span: int = SPAN,
-    ) -> Postings:
+    def build(cls, rows: SparseRows, hub_share: float, *, nearest: bool = False) -> Postings:
         kernels = load_kernels()
         documents = np.zeros(rows.width, dtype=np.int64)
         largest = np.zeros(rows.width, dtype=np.float32)
-        kernels.frequencies(*rows.arrays, documents, largest)
+        kernels.frequencies(rows.arrays, documents, largest)
         hub = documents >= max(hub_share * len(rows), _FEWEST)
         listed = (documents > 0) & ~hub
         place_of = np.full(rows.width, -1, dtype=np.int32)
         place_of[hub] = np.arange(np.count_nonzero(hub))
         place_of[listed] = -2 - np.arange(np.count_nonzero(listed))
         steps = np.maximum(largest / np.float32(255), np.float32(_TINY))
-        blocks, spans = -(-len(rows) // block), -(-len(rows) // span)
+        blocks, spans = -(-len(rows) // BLOCK), -(-len(rows) // SPAN)
         postings = int(documents[listed].sum())
         made = cls(
             count=len(rows),
-            hubs=np.zeros((blocks, np.count_nonzero(hub), block), dtype=np.uint8),
-            bounds=np.zeros((spans, np.count_nonzero(hub), span // GROUP), dtype=np.uint8),
+            hubs=np.zeros((blocks, np.count_nonzero(hub), BLOCK), dtype=np.uint8),
+            bounds=np.zeros((spans, np.count_nonzero(hub), SPAN // GROUP), dtype=np.uint8),
             starts=np.zeros(spans + 1, dtype=np.int64),
             offsets=np.zeros((spans, np.count_nonzero(listed) + 1), dtype=np.int32),
             documents=np.empty(postings, dtype=np.uint16),
             codes=np.empty(postings, dtype=np.uint8),
             place_of=place_of,
             steps=steps,
-            span=np.array([span], dtype=np.int64),
         )
         laid_out = (made.hubs, made.bounds, made.starts, made.offsets, made.documents, made.codes)
-        kernels.fill(*rows.arrays, place_of, steps, 0.5 if nearest else 0.0, *laid_out, span)
+        kernels.fill(rows.arrays, place_of, steps, 0.5 if nearest else 0.0, laid_out, SPAN)
         return made
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """Return what the kernels take."""
-        lists = self.starts, self.offsets, self.documents, self.codes, int(self.span[0])
+        lists = self.starts, self.offsets, self.documents, self.codes, SPAN
         return self.place_of, self.steps, self.hubs, self.bounds, *lists
 
     def candidates(
         self, queries: SparseRows, chosen: slice, k: int, alive: np.ndarray | None, *, room: int, whole: bool
     ) -> Candidates:
-        """Return the ``k`` documents of the largest sums for some of the queries.
-
-        Args:
-            alive: (n,) bool, which documents can be found; None: all.
-        """
+        """Return the ``k`` documents of the largest sums for some of the queries, among those that are alive."""
         queries.check_terms()
-        every, part = NOTHING_DEAD if alive is None else alive, (self.count, chosen.start, chosen.stop)
-        room = min(self.count, room)
-        found = load_kernels().candidates(queries.arrays, self.arrays, every, part, whole, True, k, room)
-        return Candidates(*found)
+        every = NOTHING_DEAD if alive is None else alive
+        choice = every, self.count, chosen.start, chosen.stop, whole, True, k, min(self.count, room)
+        return Candidates(*load_kernels().candidates(queries.arrays, self.arrays, choice))
 
     @staticmethod
     def room(k: int) -> int:
@@ -181,13 +165,12 @@ class Postings:
             "bounds": (None,) * 3,
             "offsets": (None, None),
         }
-        shapes |= {"place_of": (width,), "steps": (width,), "span": (1,)}
+        shapes |= {"place_of": (width,), "steps": (width,)}
         arrays = {}
         for name, kind in TYPES.items():
             path, shape = folder / f"postings.{name}.npy", shapes.get(name, (None,))
-            arrays[name] = np.asarray(load_array(path, shape, kind, mapped=name in MAPPED))
+            read = map_array if name in MAPPED else read_array
+            arrays[name] = np.asarray(read(path, kind, shape, fix=REBUILD))
         if not _fit(count, arrays):
-            raise StorageError(
-                f"the postings in {folder} are not those of {count:,} documents", "build the index again"
-            )
+            raise StorageError(f"the postings in {folder} are not those of {count:,} documents", REBUILD)
         return cls(count=count, **arrays)

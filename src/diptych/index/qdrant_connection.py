@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.extras import require
-from diptych.data.records import Record, Where, check_records, check_where, record_line
+from diptych.data.records import Record, Where, check_where
 from diptych.index.engine import OptionValue
 
 OWN = "diptych"  # the payload's field of this package; next to it are the fields of the item's metadata
@@ -92,8 +92,8 @@ class Connection:
             )
         if status == 404:
             return (
-                f"the server at {self.url} has no collection {self.collection!r} (404: {answer})",
-                "build the index again, or correct url and collection",
+                f"there is no {self.place} (404: {answer})",
+                "it was deleted, or the index was built on another server: build it again, or correct the url",
             )
         return (
             f"the Qdrant server at {self.url} answered {status}: {answer}",
@@ -137,14 +137,6 @@ def _check_address(url: str) -> bool:
             "keys and passwords would be saved with the index: put the key into an environment variable",
         )
     return parts.hostname in ("localhost", "127.0.0.1", "::1")
-
-
-def checked_records(records: Sequence[Record] | None, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of each id as JSON gives it back; nothing without any."""
-    if records is not None and len(records) != len(ids):
-        check_records(records, ids)
-    for name, record in zip(ids, records or (), strict=False):
-        yield json.loads(record_line(name, record, OWN))
 
 
 def filter_of(where: Where) -> Any:

@@ -18,12 +18,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import StorageError
-from diptych.index.engine import Hits, OptionValue, Vectors
+from diptych.index.engine import Found, OptionValue, Vectors
 from diptych.index.kernels import load_kernels
-from diptych.index.segments import Found
-from diptych.index.slots import IdTable, SlotIndex
+from diptych.index.segments import best_of_all
+from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
-from diptych.index.storage import Header
+from diptych.index.storage import REBUILD
 
 _CANDIDATES = 1 << 20  # of the queries of one call of the library
 
@@ -32,10 +32,7 @@ class RescoredIndex(SlotIndex):
     """Items in slots in order of insertion, as they were built: none can be added or deleted."""
 
     mapped: ClassVar[frozenset[str]] = SparseRows.mapped
-
-    def __init__(self, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._rows = rows
+    _rows: SparseRows
 
     @abstractmethod
     def _call(
@@ -49,8 +46,8 @@ class RescoredIndex(SlotIndex):
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        rows = SparseRows(queries)
+    ) -> Found:
+        rows = SparseRows.of(queries)
         best = Found.nothing(len(rows), k)
         size = max(1, _CANDIDATES // k)
         for start in range(0, len(rows), size):
@@ -61,22 +58,15 @@ class RescoredIndex(SlotIndex):
                 raise StorageError(
                     f"the {self.engine_name} engine names item {slots.max()}, the index holds {len(self):,}: "
                     "its files are corrupt",
-                    "build the index again",
+                    REBUILD,
                 )
-            part = slice(start, start + len(chosen))
-            written = best.slots[part], best.scores[part]
-            load_kernels().rescore(
-                *self._rows.arrays, *rows.arrays, start, self.width, slots, found, k, *written
-            )
-            best.found[part] = found
-        return Hits.of_slots(self._ids.names, k, *best)
+            best.found[start : start + len(chosen)] = found
+            part = (array[start : start + len(chosen)] for array in best)
+            load_kernels().rescore(self._rows.arrays, rows.arrays, start, self.width, slots, k, *part)
+        return best
 
-    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
-        rows = SparseRows(queries)
-        best = Found.nothing(len(rows), k)
-        for query in range(len(rows)):
-            best.found[query] = self._rows.best_of_all(rows, query, k, None, *best[:2])
-        return Hits.of_slots(self._ids.names, k, *best)
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Found:
+        return best_of_all(self._rows, SparseRows.of(queries), k, alive)
 
     def document_frequency(self) -> np.ndarray:
         return self._rows.frequency()
@@ -84,13 +74,8 @@ class RescoredIndex(SlotIndex):
     def _take(self, slots: np.ndarray) -> csr_array:
         return self._rows.take(slots)
 
-    def _write(self, folder: Path) -> None:
+    def _save(self, folder: Path) -> None:
         self._rows.write(folder)
-        self._ids.write(folder, live=True)
-
-    @classmethod
-    def _items(cls, folder: Path, header: Header) -> tuple[SparseRows, IdTable]:
-        return SparseRows.read(folder, header.items, header.width), IdTable.read(folder)
 
 
 @contextmanager

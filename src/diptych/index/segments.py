@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
-from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from diptych.index.engine import Found
 from diptych.index.kernels import can_compile, kernels_loaded, load_kernels
 from diptych.index.postings import NOTHING_DEAD, TOO_MANY, UNCERTAIN, Postings
 from diptych.index.sparse_rows import SparseRows
@@ -23,24 +23,53 @@ _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 
 
-class Found(NamedTuple):
-    """The best documents of each query: (q, k) slots and scores, of which the first ``found`` count."""
-
-    slots: np.ndarray
-    scores: np.ndarray
-    found: np.ndarray
-
-    @classmethod
-    def nothing(cls, queries: int, k: int) -> Found:
-        """Room for the best k of each query."""
-        slots, scores = np.zeros((queries, k), dtype=np.int64), np.zeros((queries, k), dtype=np.float32)
-        return cls(slots, scores, np.zeros(queries, dtype=np.int64))
-
-
 def batches(queries: int, room: int) -> list[slice]:
     """Return the queries in batches whose candidates, ``room`` for each, fit in memory."""
     size = max(1, min(_QUERIES, _CANDIDATES // max(1, room)))
     return [slice(start, min(start + size, queries)) for start in range(0, queries, size)]
+
+
+def best_of_all(rows: SparseRows, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+    """The ``k`` best for each query, every one of the rows scored."""
+    found = Found.nothing(len(queries), k)
+    live = np.arange(len(rows)) if alive is None else np.flatnonzero(alive)
+    for part in batches(len(queries), len(live)):
+        slots = np.tile(live.astype(np.int32), (part.stop - part.start, 1))
+        found.found[part] = len(live)
+        choice = part.start, rows.width, slots, k
+        load_kernels().rescore(rows.arrays, queries.arrays, *choice, *(array[part] for array in found))
+    return found
+
+
+def _by_numpy(rows: SparseRows, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
+    """As :func:`best_of_all`, to the last bit: the products of a row are added up in the same four sums.
+
+    In blocks of ``_FEW`` weights, without the kernels, which take longer to load than few products take.
+    """
+    rows.check_columns()
+    starts = np.searchsorted(rows.indptr, np.arange(0, len(rows.weights) + 1, _FEW))
+    best = Found.nothing(len(queries), 0)
+    for start, end in pairwise(sorted({*starts.tolist(), len(rows)})):
+        size, part = end - start, slice(rows.indptr[start], rows.indptr[end])
+        lengths = np.diff(rows.indptr[start : end + 1])
+        owner = np.repeat(np.arange(size), lengths)
+        place = np.arange(len(owner)) + part.start - rows.indptr[start + owner]
+        sums = 4 * owner + np.where(place < lengths[owner] // 4 * 4, place % 4, 0)
+        found = Found.nothing(len(queries), min(k, size))
+        for query in range(len(queries)):
+            terms = slice(queries.indptr[query], queries.indptr[query + 1])
+            table = np.zeros(rows.width)
+            table[queries.columns[terms]] = queries.weights[terms]
+            products = rows.weights[part].astype(np.float64) * table[rows.columns[part]]
+            first, second, third, fourth = np.bincount(sums, products, 4 * size).reshape(-1, 4).T
+            scores = ((first + second) + (third + fourth)).astype(np.float32)
+            slots = np.flatnonzero(scores > 0 if alive is None else (scores > 0) & alive[start:end])
+            slots = slots[np.argsort(-scores[slots], kind="stable")[:k]]
+            found.found[query] = len(slots)
+            found.slots[query, : len(slots)] = start + slots
+            found.scores[query, : len(slots)] = scores[slots]
+        best = _merged([best, found], k)
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +83,7 @@ class Segment:
 
     @classmethod
     def build(cls, rows: csr_array, hub_share: float) -> Segment:
-        kept = SparseRows(rows)
+        kept = SparseRows.of(rows)
         kept.check_columns()
         return cls(kept, hub_share, Postings.build(kept, hub_share) if can_compile() else None)
 
@@ -72,59 +101,31 @@ class Segment:
         """The ``k`` best for each query; fewer where fewer share a term."""
         few_products = len(self.rows.weights) * len(queries) <= _FEW
         if not kernels_loaded() and (few_products or not can_compile()):
-            return self._by_numpy(queries, k, alive)
+            return _by_numpy(self.rows, queries, k, alive)
         if self.few:
-            return self._all_scored(queries, k, alive)
-        found = self.chosen(queries, k, alive, self.postings.room(k), whole=False)
-        if (found.found < 0).any():
-            self._search_again(queries, k, alive, found)
-        return found
+            return best_of_all(self.rows, queries, k, alive)
+        found = self.chosen(queries, k, alive)
 
-    def _search_again(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Found) -> None:
-        """Search for those of the queries whose best are not found yet."""
-        for status, whole in ((TOO_MANY, False), (UNCERTAIN, True)):
-            left = np.flatnonzero(found.found == status)
+        def again(left: np.ndarray, search: Callable[..., Found]) -> None:
             if len(left):
-                again = self.chosen(SparseRows(queries.take(left)), k, alive, len(self), whole=whole)
-                for mine, new in zip(found, again, strict=True):
+                better = search(queries=SparseRows.of(queries.take(left)), k=k, alive=alive)
+                for mine, new in zip(found, better, strict=True):
                     mine[left] = new
-        for query in np.flatnonzero(found.found < 0).tolist():
-            found.found[query] = self.rows.best_of_all(queries, query, k, alive, *found[:2])
 
-    def _all_scored(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
-        found = Found.nothing(len(queries), k)
-        live = np.arange(len(self)) if alive is None else np.flatnonzero(alive)
-        for part in batches(len(queries), len(live)):
-            count = part.stop - part.start
-            slots = np.tile(live.astype(np.int32), (count, 1))
-            found.found[part] = len(live)
-            best = found.found[part], k, found.slots[part], found.scores[part]
-            rows = *self.rows.arrays, *queries.arrays, part.start, queries.width
-            load_kernels().rescore(*rows, slots, *best)
+        if (found.found < 0).any():
+            again(np.flatnonzero(found.found == TOO_MANY), partial(self.chosen, room=len(self)))
+            again(np.flatnonzero(found.found == UNCERTAIN), partial(self.chosen, room=len(self), whole=True))
+            again(np.flatnonzero(found.found < 0), partial(best_of_all, self.rows))
         return found
-
-    def _by_numpy(self, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
-        """Go through all rows, in blocks of ``_FEW`` weights."""
-        self.rows.check_columns()
-        starts = np.searchsorted(self.rows.indptr, np.arange(0, len(self.rows.weights) + 1, _FEW))
-        bounds = [0, *starts[1:].tolist(), len(self)]
-        best = Found.nothing(len(queries), 0)
-        for start, end in pairwise(sorted(set(bounds))):
-            rows = SparseRows(self.rows.take(slice(start, end)))
-            found = Found.nothing(len(queries), min(k, end - start))
-            rows.best(queries, k, None if alive is None else alive[start:end], found)
-            found.slots[...] += start
-            best = _merged([best, found], k)
-        return best
 
     def chosen(
         self,
         queries: SparseRows,
         k: int,
         alive: np.ndarray | None,
-        room: int,
         *,
-        whole: bool,
+        room: int = 0,
+        whole: bool = False,
         first: SparseRows | None = None,
         depth: int = 0,
     ) -> Found:
@@ -133,14 +134,15 @@ class Segment:
         Args:
             first: what the postings are searched for, for ``depth`` candidates; the queries themselves by default.
         """
-        found, final = Found.nothing(len(queries), k), first is not None
+        found, final, depth = Found.nothing(len(queries), k), first is not None, depth or k
+        room = room or self.postings.room(depth)
         searched, every = first or queries, NOTHING_DEAD if alive is None else alive
         if final:
             searched.check_terms()
-        vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays, every
+        vectors = self.rows.arrays, queries.arrays, k, searched.arrays, self.postings.arrays
         for part in batches(len(queries), room):
-            choice = (len(self), part.start, part.stop), whole, final, depth or k, min(len(self), room)
-            load_kernels().find(*vectors, *choice, *(array[part] for array in (found.found, *found[:2])))
+            choice = every, len(self), part.start, part.stop, whole, final, depth, min(len(self), room)
+            load_kernels().find(*vectors, choice, *(array[part] for array in found))
         return found
 
 
@@ -159,17 +161,16 @@ class Segments:
         parts: the segments, the tail as the last one; replaced, never changed, so that a search reads it once.
     """
 
-    def __init__(self, first: Segment, hub_share: float) -> None:
-        self.parts: tuple[Segment, ...] = (first,)
-        self._built: tuple[Segment, ...] = (first,)  # all but the tail
-        self._hub_share = hub_share
+    def __init__(self, first: Segment) -> None:
+        self._hub_share, self._width = first.hub_share, first.rows.width
         self._lock = Lock()
         self._merge: Future[None] | None = None
-        self._clear_tail(first.rows.width)
+        self._begin_tail(first)
 
-    def _clear_tail(self, width: int) -> None:
+    def _begin_tail(self, *built: Segment) -> None:
+        self.parts = self._built = built
         self._columns, self._weights = Growing(np.empty(0, np.int32)), Growing(np.empty(0, np.float32))
-        self._starts, self._width = Growing(np.zeros(1, np.int64)), width
+        self._starts = Growing(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
@@ -177,7 +178,7 @@ class Segments:
     def append(self, rows: csr_array) -> None:
         """Add documents; an error of an earlier merge is raised by :meth:`settle`, which comes before."""
         with self._lock:
-            self._lengthen(SparseRows(rows))
+            self._lengthen(SparseRows.of(rows))
             least, share = _TAIL
             enough = len(self._starts.view) > max(least, len(self) // share)
             if enough and self._merge is None and can_compile():
@@ -188,7 +189,7 @@ class Segments:
         self._columns.extend(rows.columns[used])
         self._weights.extend(rows.weights[used])
         self._starts.extend(rows.indptr[1:] - rows.indptr[0] + self._starts.view[-1])
-        tail = SparseRows.of(self._starts.view, self._columns.view, self._weights.view, self._width)
+        tail = SparseRows(self._starts.view, self._columns.view, self._weights.view, self._width)
         self.parts = *self._built, Segment(tail, self._hub_share, None, few=True)
 
     def _begin_merge(self) -> Future[None]:
@@ -207,17 +208,12 @@ class Segments:
         merged = Segment.build(_stacked(parts), self._hub_share)
         with self._lock:
             later = self.parts[-1].rows.take(slice(len(parts[-1]), None))
-            self.parts = self._built = *self._built[:first], merged
-            self._clear_tail(self._width)
+            self._begin_tail(*self._built[:first], merged)
             if later.shape[0]:
-                self._lengthen(SparseRows(later))
+                self._lengthen(SparseRows.of(later))
 
     def settle(self, *, wait: bool = True) -> None:
-        """Raise the error of a merge that failed, once; what it should have merged is searched as before.
-
-        Args:
-            wait: for one that is going on.
-        """
+        """Raise the error of a merge that failed, once; what it should have merged is searched as before."""
         merge = self._merge
         if merge is not None and (wait or merge.done()):
             self._merge = None
@@ -236,7 +232,7 @@ class Segments:
         find: Callable[[Segment, SparseRows, int, np.ndarray | None], Found] = Segment.best,
     ) -> Found:
         """Return the ``k`` best of what ``find`` finds in each segment, equal scores by slot; exactly by default."""
-        rows, start, parts = SparseRows(queries), 0, self.parts
+        rows, start, parts = SparseRows.of(queries), 0, self.parts
         if alive is not None and (new := sum(map(len, parts)) - len(alive)) > 0:
             alive = np.pad(alive, (0, new))  # documents that came after it was read
         each: list[Found] = []
@@ -260,12 +256,9 @@ def _merged(each: list[Found], k: int) -> Found:
     """The k best of all; those of earlier ones have the smaller slots."""
     if len(each) == 1:
         return each[0]
-    scores = np.concatenate([_padded(one) for one in each], axis=1)
-    slots = np.concatenate([one.slots for one in each], axis=1)
+    beyond = (np.arange(one.scores.shape[1]) >= one.found[:, None] for one in each)
+    known = [np.where(none, -np.inf, one.scores) for none, one in zip(beyond, each, strict=True)]
+    scores, slots = np.concatenate(known, axis=1), np.concatenate([one.slots for one in each], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     found = np.minimum(sum(one.found for one in each), k)
     return Found(np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1), found)
-
-
-def _padded(found: Found) -> np.ndarray:
-    return np.where(np.arange(found.scores.shape[1]) < found.found[:, None], found.scores, -np.inf)

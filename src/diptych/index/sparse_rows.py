@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,32 +11,34 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, NumericalError, StorageError, UsageError
+from diptych.core.reading import map_array, read_array
 from diptych.encoders.embeddings import canonical_array, canonical_rows
 from diptych.index.kernels import load_kernels
-from diptych.index.storage import load_array
+from diptych.index.storage import REBUILD
 from diptych.index.vectors import called, check_width
 
 _FILES = {"indptr": np.int64, "columns": np.int32, "weights": np.float32}
 
 
+@dataclass(eq=False)
 class SparseRows:
-    """(n, |V|) canonical float32 rows in the types that the kernels take; what is of that type is not copied."""
+    """(n, |V|) canonical float32 rows in the types that the kernels take."""
 
     mapped: ClassVar[frozenset[str]] = frozenset({"columns.npy", "weights.npy"})
 
-    def __init__(self, rows: csr_array) -> None:
-        self.width: int = int(rows.shape[1])
-        # Plain views: slicing np.memmap objects costs microseconds each.
-        self.indptr: np.ndarray = np.ascontiguousarray(np.asarray(rows.indptr), dtype=np.int64)
-        self.columns: np.ndarray = np.ascontiguousarray(np.asarray(rows.indices), dtype=np.int32)
-        self.weights: np.ndarray = np.ascontiguousarray(np.asarray(rows.data), dtype=np.float32)
+    indptr: np.ndarray  # (n + 1,) int64
+    columns: np.ndarray  # int32
+    weights: np.ndarray  # float32
+    width: int
 
     @classmethod
-    def of(cls, indptr: np.ndarray, columns: np.ndarray, weights: np.ndarray, width: int) -> SparseRows:
-        """Return the rows of arrays that have the types already."""
-        rows = object.__new__(cls)
-        rows.indptr, rows.columns, rows.weights, rows.width = indptr, columns, weights, width
-        return rows
+    def of(cls, rows: csr_array) -> SparseRows:
+        """Return the rows of a SciPy array; what is of the types already is not copied."""
+        # Plain views: slicing np.memmap objects costs microseconds each.
+        indptr = np.ascontiguousarray(np.asarray(rows.indptr), dtype=np.int64)
+        columns = np.ascontiguousarray(np.asarray(rows.indices), dtype=np.int32)
+        weights = np.ascontiguousarray(np.asarray(rows.data), dtype=np.float32)
+        return cls(indptr, columns, weights, int(rows.shape[1]))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -50,7 +53,7 @@ class SparseRows:
             raise StorageError(
                 f"the rows hold columns from {self.columns.min()} to {self.columns.max()}, those of "
                 f"{self.width:,} terms expected: a file of the index is corrupt",
-                "build the index again from its embeddings",
+                REBUILD,
             )
 
     def check_terms(self) -> None:
@@ -66,43 +69,6 @@ class SparseRows:
         self.check_columns()
         return np.bincount(self.columns, minlength=self.width)
 
-    def best_of_all(
-        self,
-        queries: SparseRows,
-        query: int,
-        k: int,
-        alive: np.ndarray | None,
-        slots: np.ndarray,
-        scores: np.ndarray,
-    ) -> int:
-        """Write the ``k`` best rows of all for a query into its rows of ``slots`` and ``scores``; return how many."""
-        terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-        found = np.empty(0, dtype=np.bool_) if alive is None else alive
-        query_rows = queries.columns[terms], queries.weights[terms], self.width, k
-        return int(load_kernels().best_of_all(*self.arrays, found, *query_rows, slots[query], scores[query]))
-
-    def best(self, queries: SparseRows, k: int, alive: np.ndarray | None, found: Any) -> None:
-        """Write into ``found`` what :func:`diptych.index.kernels.rows.best_of_all` finds, to the last bit.
-
-        For few rows and queries, where loading the compiled kernels would take longer: NumPy adds up the products
-        of a row in the same four sums.
-        """
-        lengths = np.diff(self.indptr)
-        owner = np.repeat(np.arange(len(self)), lengths)
-        place = np.arange(len(owner)) - self.indptr[owner]
-        sums = 4 * owner + np.where(place < lengths[owner] // 4 * 4, place % 4, 0)
-        for query in range(len(queries)):
-            terms = slice(int(queries.indptr[query]), int(queries.indptr[query + 1]))
-            table = np.zeros(self.width)
-            table[queries.columns[terms]] = queries.weights[terms]
-            products = self.weights.astype(np.float64) * table[self.columns]
-            first, second, third, fourth = np.bincount(sums, products, 4 * len(self)).reshape(-1, 4).T
-            scores = ((first + second) + (third + fourth)).astype(np.float32)
-            slots = np.flatnonzero(scores > 0 if alive is None else (scores > 0) & alive)
-            slots = slots[np.argsort(-scores[slots], kind="stable")[:k]]
-            found.found[query] = len(slots)
-            found.slots[query, : len(slots)], found.scores[query, : len(slots)] = slots, scores[slots]
-
     def csr(self) -> csr_array:
         return canonical_array(self.weights, self.columns, self.indptr, (len(self), self.width))
 
@@ -115,15 +81,13 @@ class SparseRows:
 
     @classmethod
     def read(cls, folder: Path, count: int, width: int) -> SparseRows:
-        indptr = load_array(folder / "indptr.npy", (count + 1,), np.int64, mapped=False)
+        indptr = read_array(folder / "indptr.npy", np.int64, (count + 1,), fix=REBUILD)
         if indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
-            raise StorageError(
-                f"{folder / 'indptr.npy'}: row starts must ascend from 0", "build the index again"
-            )
+            raise StorageError(f"{folder / 'indptr.npy'}: row starts must ascend from 0", REBUILD)
         size = (int(indptr[-1]),)
-        columns = np.asarray(load_array(folder / "columns.npy", size, np.int32, mapped=True))
-        weights = np.asarray(load_array(folder / "weights.npy", size, np.float32, mapped=True))
-        return cls.of(indptr, columns, weights, width)
+        columns = np.asarray(map_array(folder / "columns.npy", np.int32, size, fix=REBUILD))
+        weights = np.asarray(map_array(folder / "weights.npy", np.float32, size, fix=REBUILD))
+        return cls(indptr, columns, weights, width)
 
 
 # So that no score of vectors of up to 10^8 terms overflows float32.
@@ -153,31 +117,18 @@ def sparse_vectors(vectors: Any, width: int, names: Sequence[str] | None, what: 
         and matrix.has_canonical_format
     ):
         return matrix  # as those of an encoder are: for one query, what follows takes longer than the search
-    lowest, highest = data.min(initial=0), data.max(initial=0)
-    if not 0 <= lowest <= highest <= LARGEST_WEIGHT:  # a NaN neither
-        for bad, error, wrong, fix in (
-            (
-                ~np.isfinite(data),
-                NumericalError,
-                "is not finite",
-                "the head diverged: train it with a lower rate",
-            ),
-            (
-                data < 0,
-                DataError,
-                f"has a negative weight ({lowest:g} is the lowest)",
-                "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
-            ),
-            (
-                data > LARGEST_WEIGHT,
-                NumericalError,
-                f"has a weight above {LARGEST_WEIGHT:g}",
-                "scale the weights",
-            ),
-        ):
-            if bad.any():
-                row = int(np.searchsorted(matrix.indptr, np.flatnonzero(bad)[0], side="right")) - 1
-                raise error(f"{called(row, names, what)} {wrong}", fix)
+    wrong = np.flatnonzero(~((data >= 0) & (data <= LARGEST_WEIGHT)))
+    if len(wrong):
+        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+        name, weight = called(row, names, what), data[wrong[0]]
+        if not np.isfinite(weight):
+            raise NumericalError(f"{name} is not finite", "the head diverged: train it with a lower rate")
+        if weight > 0:
+            raise NumericalError(f"{name} has a weight above {LARGEST_WEIGHT:g}", "scale the weights")
+        raise DataError(
+            f"{name} has a negative weight ({weight:g})",
+            "the weights of terms are from 0 up; vectors with negative ones are searched by a dense engine",
+        )
     return canonical_rows(matrix, what)
 
 

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import json
-import os
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UsageError
 from diptych.core.fingerprint import fingerprint_file
-from diptych.core.reading import map_array, parse_json, read_array
-from diptych.data.collection import WHOLE
-from diptych.data.columns import StringTable, write_strings
-from diptych.index.engine import ENGINES, Engine
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
+from diptych.index.engine import ENGINES, Engine, Known
 
 REBUILD = "build the index again from its embeddings"
 # Files that are read where they are needed, of captions and of metadata.
@@ -40,7 +26,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True)
-class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
+class Header(Artifact, kind="index", version=3, recreate="diptych index RUN"):
     """The content of ``index.json``, see :class:`diptych.index.contract.Index`."""
 
     engine: str
@@ -55,8 +41,8 @@ class Header(Artifact, kind="index", version=2, recreate="diptych index RUN"):
         if self.width < 1 or self.items < 0:
             raise ValueError(f"{self.items} items of width {self.width} are impossible")
 
-    def known(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("encoder", "width", "options", "about")}
+    def known(self) -> Known:
+        return Known(self.encoder, self.width, self.options, self.about)
 
     def declared_engine(self, folder: Path | str) -> Engine:
         try:
@@ -91,129 +77,4 @@ def records_of(folder: Path) -> dict[str, FileRecord]:
     }
 
 
-def load_array(
-    path: Path, shape: tuple[int | None, ...], kind: type[np.generic], *, mapped: bool
-) -> np.ndarray:
-    read = map_array if mapped else read_array
-    return read(path, kind, shape, fix=REBUILD)
-
-
 Captions = Mapping[str, list[str]]
-
-
-class CollectionCaptions(Captions):
-    """The captions of each image of a collection, or each caption by its own id.
-
-    Attributes:
-        rows: the row of each id.
-    """
-
-    def __init__(self, collection: Collection, kind: str) -> None:
-        self.collection, self._of_images = collection, kind == "image"
-        ids = collection.image_ids if self._of_images else collection.caption_ids
-        self.rows: dict[str, int] = {name: row for row, name in enumerate(ids)}
-
-    def __getitem__(self, name: str) -> list[str]:
-        row = self.rows[name]
-        return self.collection.captions_of(row) if self._of_images else [self.collection.captions[row]]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class StoredCaptions(Captions):
-    """Lines ``[id, caption, …]`` in the order of ids; opening reads none, a search those of its hits."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path, self._lines = folder / "captions.utf8", StringTable(folder / "captions", keep=True)
-
-    @classmethod
-    def of(cls, folder: Path) -> StoredCaptions | None:
-        return cls(folder) if (folder / "captions.utf8").is_file() else None
-
-    def _parsed(self, line: str) -> list[Any]:
-        found = parse_json(line, self._path, fix="build the index again")
-        return found if isinstance(found, list) and found else [""]
-
-    def __getitem__(self, name: str) -> list[str]:
-        place = bisect_left(self._lines, name, key=lambda line: str(self._parsed(line)[0]))
-        found = self._parsed(self._lines[place]) if place < len(self._lines) else [None]
-        if found[0] != name:
-            raise KeyError(name)
-        return list(map(str, found[1:]))
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self.sorted())
-
-    def sorted(self) -> Iterator[tuple[str, list[str]]]:
-        for line in self._lines:
-            name, *texts = map(str, self._parsed(line))
-            yield name, texts
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-
-class ChangedCaptions(Captions):
-    """Captions, and those of items that were added or deleted since; without any an item is in neither.
-
-    Attributes:
-        changed: the captions of such items by id.
-    """
-
-    def __init__(self, before: Captions) -> None:
-        self._before = before
-        self.changed: dict[str, list[str]] = {}
-
-    def __getitem__(self, name: str) -> list[str]:
-        found = self.changed.get(name)
-        if found is None:
-            found = self._before[name]
-        if not found:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self.sorted())
-
-    def sorted(self) -> Iterator[tuple[str, list[str]]]:
-        kept = (one for one in _sorted(self._before) if one[0] not in self.changed)
-        return heapq.merge(kept, sorted(one for one in self.changed.items() if one[1]))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.sorted())
-
-
-def _sorted(captions: Captions) -> Iterable[tuple[str, list[str]]]:
-    """Return ids and captions by id; where they are stored, in one pass over the files."""
-    if isinstance(captions, StoredCaptions | ChangedCaptions):
-        return captions.sorted()
-    return ((name, captions[name]) for name in sorted(captions))
-
-
-def write_captions(folder: Path, captions: Captions) -> None:
-    write_strings(folder / "captions", (json.dumps([name, *texts]) for name, texts in _sorted(captions)))
-
-
-def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the metadata of each image, or of each caption: its own, the split, and of an image's file the facts."""
-    images: Iterable[int] = range(collection.n_images)
-    splits, own = list(collection.splits), collection.records
-    if kind != "image":
-        images, own = collection.caption_image.tolist(), collection.caption_records
-    for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
-        facts = file_facts(collection.image_path(image)) if kind == "image" else {}
-        split = splits[image]
-        yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
-
-
-def file_facts(path: str) -> dict[str, Any]:
-    """Return a file's path, size in bytes and time of its last change in seconds; no more than there is."""
-    facts: dict[str, Any] = {"path": path} if path else {}
-    with suppress(OSError):
-        state = os.stat(path)
-        facts |= {"size": state.st_size, "modified": state.st_mtime}
-    return facts

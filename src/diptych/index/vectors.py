@@ -82,21 +82,22 @@ def called(row: int, names: Sequence[str] | None, what: str) -> str:
     return f"{what} vector (row {row})" if names is None else f"{what} vector {names[row]!r} (row {row})"
 
 
-def row_norms(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.ndarray:
-    """Return (n,) float32 Euclidean lengths of (n, d) float32 rows, computed in blocks."""
-    norms = np.empty(len(rows), dtype=np.float32)
+def largest_norm(rows: np.ndarray, names: Sequence[str] | None, what: str) -> np.float32:
+    """Return the largest Euclidean length of (n, d) float32 rows, computed in blocks; every one must be finite."""
+    largest = np.float32(0)
     for start in range(0, len(rows), _CHECK_ROWS):
         block = np.asarray(rows[start : start + _CHECK_ROWS])
         with np.errstate(over="ignore", invalid="ignore"):
-            norms[start : start + len(block)] = np.sqrt(np.vecdot(block, block))
-        bad = np.flatnonzero(~np.isfinite(norms[start : start + len(block)]))
+            norms = np.sqrt(np.vecdot(block, block))
+        bad = np.flatnonzero(~np.isfinite(norms))
         if len(bad):
             row = start + int(bad[0])
             wrong = "not finite", "the encoder diverged: train it again with a lower learning rate"
             if np.isfinite(rows[row]).all():
                 wrong = "too long for float32", "scale the vectors to unit length"
             raise NumericalError(f"{called(row, names, what)} is {wrong[0]}", wrong[1])
-    return norms
+        largest = max(largest, norms.max())
+    return largest
 
 
 class Growing:
@@ -127,15 +128,13 @@ class RowStore:
 
     Args:
         base: (n, d) float32 in C order, usually a memory map; kept as it is, never written.
-        norms: (n,) float32, the rows' lengths; measured (reading every row) when not given.
+        longest: no row's length is above it; measured (reading every row) when not given.
     """
 
-    def __init__(self, base: np.ndarray, norms: np.ndarray | None = None) -> None:
+    def __init__(self, base: np.ndarray, longest: np.float32 | None = None) -> None:
         self._base = np.asarray(base)  # a plain view: slicing np.memmap objects costs microseconds each
         self._tail = Growing(np.empty((0, self._base.shape[1]), dtype=np.float32))
-        self._tail_norms = Growing(np.empty(0, dtype=np.float32))
-        self._base_norms = norms
-        self._longest: np.float32 | None = None
+        self._longest = longest
 
     def __len__(self) -> int:
         return len(self._base) + len(self._tail.view)
@@ -145,22 +144,13 @@ class RowStore:
         return int(self._base.shape[1])
 
     @property
-    def norms(self) -> np.ndarray:
-        if self._base_norms is None:
-            self._base_norms = row_norms(self._base, None, "item")
-        return np.concatenate([self._base_norms, self._tail_norms.view])
-
-    @property
     def longest(self) -> np.float32:
-        """The largest of the norms."""
         if self._longest is None:
-            self._longest = self.norms.max(initial=0)
+            self._longest = largest_norm(self._base, None, "item")
         return self._longest
 
     def append(self, rows: np.ndarray) -> None:
-        norms = row_norms(rows, None, "item")
-        self._longest = max(self.longest, norms.max(initial=0))
-        self._tail_norms.extend(norms)
+        self._longest = max(self.longest, largest_norm(rows, None, "item"))
         self._tail.extend(rows)
 
     def blocks(self, size: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
@@ -169,10 +159,8 @@ class RowStore:
                 yield offset + start, part[start : start + size]
 
     def take(self, slots: np.ndarray) -> np.ndarray:
-        rows: np.ndarray
         if not len(self._tail.view):
-            rows = self._base[slots]
-            return rows
+            return np.asarray(self._base[slots])
         rows = np.empty((*slots.shape, self.width), dtype=np.float32)
         tail = slots >= len(self._base)
         rows[~tail] = self._base[slots[~tail]]
@@ -297,8 +285,3 @@ def pair_scores(rows: RowStore, slots: np.ndarray, queries: np.ndarray, owner: n
         part = slice(start, start + size)
         scores[part] = np.vecdot(rows.take(slots[part]), queries[owner[part]])
     return scores
-
-
-def order_hits(slots: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(q, m) int64: places along each row, larger scores first, equal ones by slot."""
-    return np.lexsort((slots, -scores), axis=-1)

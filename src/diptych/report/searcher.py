@@ -21,7 +21,7 @@ from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
 from diptych.index.engine import Hits, query_type
-from diptych.index.storage import CollectionCaptions
+from diptych.index.storage import Captions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,6 +29,29 @@ if TYPE_CHECKING:
     from diptych.data.collection import Collection
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
+
+
+class CollectionCaptions(Captions):
+    """The captions of each image of a collection, or each caption by its own id.
+
+    Attributes:
+        rows: the row of each id.
+    """
+
+    def __init__(self, collection: Collection, kind: str) -> None:
+        self.collection, self._of_images = collection, kind == "image"
+        ids = collection.image_ids if self._of_images else collection.caption_ids
+        self.rows: dict[str, int] = {name: row for row, name in enumerate(ids)}
+
+    def __getitem__(self, name: str) -> list[str]:
+        row = self.rows[name]
+        return self.collection.captions_of(row) if self._of_images else [self.collection.captions[row]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @dataclass(frozen=True)

@@ -6,26 +6,39 @@ import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from diptych.core.context import check_stop, report_to, stopping, task
 from diptych.core.errors import DataError, DiptychError, ImageError, UsageError
-from diptych.core.options import parse_values
-from diptych.data.collection import Collection
+from diptych.core.options import parameter, parse_values
+from diptych.data.collection import WHOLE, Collection
 from diptych.data.images import image_content
 from diptych.data.loading import batched, read_ahead
+from diptych.data.source import OutOption, SplitOption
 from diptych.encoders.embeddings import EncodedCollection, Origin
 from diptych.index.contract import Index, build_index, engine_of
-from diptych.index.engine import OF_PRODUCTS, IndexOptions
+from diptych.index.engine import OF_PRODUCTS
 from diptych.index.journal import StoredIndex
-from diptych.index.storage import CollectionCaptions, collection_records, file_facts
+from diptych.report.searcher import CollectionCaptions
 
 _BLOCK = 256  # images that are encoded and then durable
+
+
+class IndexOptions(SplitOption, OutOption):
+    """Options of indexing."""
+
+    engine: str | None = parameter(
+        None,
+        "The engine; exact for dense embeddings, inverted for sparse ones.",
+        names="diptych.index:ENGINES",
+    )
+    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+    of: Literal["images", "texts"] = parameter("images", "Items to find.")
 
 
 @dataclass
@@ -47,6 +60,27 @@ class Update:
     known: int = 0
     copies: list[tuple[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+
+def collection_records(collection: Collection, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of each image, or of each caption: its own, the split, and of an image's file the facts."""
+    images: Iterable[int] = range(collection.n_images)
+    splits, own = list(collection.splits), collection.records
+    if kind != "image":
+        images, own = collection.caption_image.tolist(), collection.caption_records
+    for image, record in zip(images, own or itertools.repeat({}), strict=own is not None):
+        facts = file_facts(collection.image_path(image)) if kind == "image" else {}
+        split = splits[image]
+        yield {**record, **facts, **({} if split == WHOLE else {"split": split})}
+
+
+def file_facts(path: str) -> dict[str, Any]:
+    """Return a file's path, size in bytes and time of its last change in seconds; no more than there is."""
+    facts: dict[str, Any] = {"path": path} if path else {}
+    with suppress(OSError):
+        state = os.stat(path)
+        facts |= {"size": state.st_size, "modified": state.st_mtime}
+    return facts
 
 
 def check_takes_images(index: Index) -> None:
@@ -242,8 +276,10 @@ def settled_changes(
             wait(every)
 
 
-def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexOptions) -> Index:
-    """Return an index of a collection's images or captions, with captions to show where its data is there."""
+def index_collection(
+    encoded: EncodedCollection, origin: Origin, options: IndexOptions
+) -> tuple[Index, Collection | None]:
+    """Return an index of a collection's images or captions, and the collection where its data is there."""
     whole = None
     with suppress(
         DiptychError
@@ -252,7 +288,7 @@ def index_collection(encoded: EncodedCollection, origin: Origin, options: IndexO
     settings = parse_values(options.option, "--option")
     built = index_encoded(encoded, options.of, options.engine, whole, settings)
     built.about["origin"] = asdict(origin)
-    return built
+    return built, whole
 
 
 def index_encoded(

@@ -340,7 +340,7 @@ def test_a_collection_that_vanished_or_is_shared(server, make_embeddings):
     refused(StorageError, "holds points that diptych did not write", index.search, np.eye(4), 1)
     assert index.refresh() == 4
     server.store.delete_collection("diptych")
-    refused(StorageError, r"has no collection 'diptych' \(404: Not found", index.search, np.eye(4), 1)
+    refused(StorageError, r"no Qdrant collection 'diptych' .*\(404: Not found", index.search, np.eye(4), 1)
 
 
 def test_addresses_that_are_none(make_embeddings):
@@ -372,9 +372,9 @@ def test_what_the_server_is_asked_for(server, make_embeddings):
     assert (created["shard_number"], created["replication_factor"]) == (3, 1)
     assert created["write_consistency_factor"] == 2
     index.search(np.eye(4), 2, ef_search=33)
-    assert server.requests[-1][2]["searches"][0]["params"] == {"hnsw_ef": 33}
+    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": False, "hnsw_ef": 33}
     index.search_exact(np.eye(4), 2)
-    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True}
+    assert server.requests[-1][2]["searches"][0]["params"] == {"exact": True, "hnsw_ef": 128}
     assert point_id("image-1") == "c94e545d-4dbd-54d1-90a8-b1720e5fa4de"
     assert len({point_id(str(number)) for number in range(100)}) == 100
 
@@ -504,7 +504,7 @@ def test_addresses_that_hold_no_index(server, make_embeddings):
     address = f"qdrant:{server.url}/shop"
     for wrong in ("qdrant:", "qdrant:shop", f"qdrant:{server.url}", "qdrant:ftp://host/shop"):
         refused(UsageError, "is no address of an index", open_index, wrong)
-    refused(StorageError, "has no collection 'shop'", open_index, address)
+    refused(StorageError, "no Qdrant collection 'shop'", open_index, address)
     index = build_index(make_bags(np.eye(3)), "qdrant-sparse", url=server.url, collection="shop")
     refused(StorageError, "holds no index of dense .it holds terms", open_index, f"{address}/dense")
     assert open_index(address).terms == index.terms

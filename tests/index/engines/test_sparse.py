@@ -90,11 +90,11 @@ def test_single_insertions_are_merged(make_bags):
     for slot in range(1, 600):
         index.add([f"image-{slot}"], rows[[slot]])
         if slot % 50 == 0:
-            index._segments.settle()
-            sizes = [len(part) for part in index._segments.parts]
+            index._store.settle()
+            sizes = [len(part) for part in index._store.parts]
             assert sum(sizes) == slot + 1
             assert len(sizes) <= 4
-            assert not index._segments.parts[0].few
+            assert not index._store.parts[0].few
             check(index, rows[:20], rows[: slot + 1], 10)
     assert index.search(rows, 10).ids == build_index(make_bags(rows)).search(rows, 10).ids
 
@@ -108,14 +108,14 @@ def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
     go_on.clear()
     for slot in range(200, 290):
         index.add([f"image-{slot}"], rows[[slot]])
-    assert [len(part) for part in index._segments.parts] == [200, 90]  # none of it is done
+    assert [len(part) for part in index._store.parts] == [200, 90]  # none of it is done
     index.delete(["image-233"])
     index.add([f"image-{slot}" for slot in range(290, 300)], rows[290:])
     index.add(["image-233"], rows[[233]])
     before = list(index.search(queries, 20))
     go_on.set()
-    index._segments.settle()
-    assert [len(part) for part in index._segments.parts] == [232, 69]  # what came meanwhile is the tail
+    index._store.settle()
+    assert [len(part) for part in index._store.parts] == [232, 69]  # what came meanwhile is the tail
     assert list(index.search(queries, 20)) == before
     order = [*range(233), *range(234, 300), 233]
     fresh = build_index(make_bags(rows[order], ids=[f"image-{slot}" for slot in order]))
@@ -130,7 +130,7 @@ def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(make_bags
     with monkeypatch.context() as broken:
         broken.setattr(Segment, "build", lambda *_: 1 / 0)
         index.add([f"image-{slot}" for slot in range(100, 190)], rows[100:190])
-        concurrent.futures.wait([index._segments._merge])
+        concurrent.futures.wait([index._store._merge])
     refused(ZeroDivisionError, "division", index.add, ["image-190"], rows[[190]])
     assert "image-190" not in index
     check(index, rows[:20], rows[:190], 10)
@@ -154,7 +154,7 @@ def test_any_changes_equal_a_fresh_build(make_bags, seed, path):
         patch.setattr("diptych.index.segments._RATIO", 2)
         for step in path:
             if step == "settle":
-                index._segments.settle()
+                index._store.settle()
                 continue
             chosen = rng.choice(list(slots), 3, replace=False).tolist()
             names = [f"image-{rng.integers(1000, 10**9)}" for _ in range(5)] if step == "add" else chosen
@@ -197,13 +197,13 @@ def test_what_is_left_by_its_bounds_is_not_missed(make_bags, seed, share, k):
 def test_saving_maps_the_files_and_drops_tombstones(make_bags, tmp_path):
     bags = make_bags(count=300)
     index = InvertedIndex.build(bags)
-    assert np.shares_memory(index._segments.parts[0].rows.weights, bags.rows.data)
+    assert np.shares_memory(index._store.parts[0].rows.weights, bags.rows.data)
     index.delete(["image-1"])
     index.add(["late"], bags.rows[:1])
     folder = index.save(tmp_path / "index")
     for saved in (index, open_index(folder)):
         assert saved.tombstones == 0
-        (part,) = saved._segments.parts
+        (part,) = saved._store.parts
         assert len(part) == 300
         assert is_mapped(part.rows.weights)
         assert is_mapped(part.postings.hubs)

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.errors import MismatchError
-from diptych.index.engine import Hits, OptionValue, Vectors, declare
+from diptych.index.engine import Found, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
-from diptych.index.segments import Found, Segment
+from diptych.index.segments import Segment
 from diptych.index.sparse_rows import SparseRows
 
 
@@ -35,7 +35,7 @@ class CascadeIndex(InvertedIndex):
         alive: np.ndarray | None,
         options: Mapping[str, OptionValue],
         first: Vectors | None = None,
-    ) -> Hits:
+    ) -> Found:
         """Search first for ``first``, such as captions' own terms, or for the largest weights of each query."""
         if first is None:
             few = strongest_terms(queries, int(options["first_terms"]))
@@ -46,14 +46,13 @@ class CascadeIndex(InvertedIndex):
                 f"{few.shape[0]:,} first-stage queries for {queries.shape[0]:,} queries",
                 "give one row for each query, empty where a query has no such terms",
             )
-        begun, candidates = SparseRows(few), max(k, int(options["candidates"]))
+        begun, candidates = SparseRows.of(few), max(k, int(options["candidates"]))
 
         def find(segment: Segment, queries: SparseRows, k: int, alive: np.ndarray | None) -> Found:
             depth = min(candidates, len(segment))
-            room, whole = segment.postings.room(depth), depth == len(segment)
-            return segment.chosen(queries, k, alive, room, whole=whole, first=begun, depth=depth)
+            return segment.chosen(queries, k, alive, whole=depth == len(segment), first=begun, depth=depth)
 
-        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, alive, find))
+        return self._store.best(queries, k, alive, find)
 
 
 def strongest_terms(queries: csr_array, count: int) -> csr_array:

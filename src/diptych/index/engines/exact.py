@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
-from diptych.index.slots import IdTable, LocalIndex
-from diptych.index.storage import Header, load_array
-from diptych.index.vectors import RowStore, dense_vectors, row_norms
+from diptych.core.reading import map_array, read_array
+from diptych.index.contract import Change
+from diptych.index.engine import Known, declare
+from diptych.index.slots import LocalIndex
+from diptych.index.storage import REBUILD, Header
+from diptych.index.vectors import RowStore, dense_vectors, largest_norm
 
 
 class ExactIndex(LocalIndex):
@@ -26,39 +26,24 @@ class ExactIndex(LocalIndex):
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.npy"})
     reopens = True
 
-    def __init__(self, rows: RowStore, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._store = rows
+    @classmethod
+    def _make(cls, items: Change, known: Known) -> RowStore:
+        rows = dense_vectors(items.vectors, known.width, "item")
+        return RowStore(rows, largest_norm(rows, items.ids, "item"))
 
-    def _rows(self) -> RowStore:
-        return self._store
+    def _add(self, change: Change) -> None:
+        self._items.append(change)  # first: a search meanwhile finds a name for every row
+        self._rows.append(change.vectors)
+
+    def _save(self, folder: Path) -> None:
+        self._rows.write(folder / "rows.npy", self._items.live_slots())
+        np.save(folder / "longest.npy", [self._rows.longest])
 
     @classmethod
-    def _build(cls, embeddings: Embeddings, known: Known) -> Self:
-        rows = dense_vectors(embeddings.rows, embeddings.width, "item")
-        store = RowStore(rows, row_norms(rows, embeddings.ids, "item"))
-        return cls(store, IdTable(embeddings.ids), **known)
-
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        self._ids.append(ids)  # first: a search meanwhile finds a name for every row
-        self._store.append(vectors)
-
-    def _find(
-        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        return self._find_exact(queries, k, alive)
-
-    def _write(self, folder: Path) -> None:
-        live = self._ids.live_slots()
-        self._store.write(folder / "rows.npy", live)
-        np.save(folder / "norms.npy", self._store.norms[live])
-        self._ids.write(folder, live=True)
-
-    @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        rows = load_array(folder / "rows.npy", (header.items, header.width), np.float32, mapped=True)
-        norms = load_array(folder / "norms.npy", (header.items,), np.float32, mapped=False)
-        return cls(RowStore(rows, norms), IdTable.read(folder), **header.known())
+    def _load(cls, folder: Path, header: Header, count: int) -> RowStore:
+        rows = map_array(folder / "rows.npy", np.float32, (count, header.width), fix=REBUILD)
+        longest = read_array(folder / "longest.npy", np.float32, (1,), fix=REBUILD)
+        return RowStore(rows, longest[0])
 
 
 declare("exact", ExactIndex)

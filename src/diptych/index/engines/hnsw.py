@@ -6,20 +6,20 @@ Navigable Small World graphs", TPAMI 2020.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from diptych.core.context import task
 from diptych.core.errors import StorageError
-from diptych.encoders.embeddings import Embeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
-from diptych.index.slots import IdTable, LocalIndex
-from diptych.index.storage import Header
-from diptych.index.vectors import RowStore, dense_vectors, order_hits, pair_scores, row_norms
+from diptych.index.contract import Change
+from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
+from diptych.index.slots import ItemTable, LocalIndex
+from diptych.index.storage import REBUILD, Header
+from diptych.index.vectors import RowStore, dense_vectors, largest_norm, pair_scores
 
 _BLOCK = 4096
 _LOOKED_AT = 4  # items that a walk compares for each candidate it keeps
@@ -59,114 +59,101 @@ class HnswIndex(LocalIndex):
     engine_name = "hnsw"
     mapped: ClassVar[frozenset[str]] = frozenset({"rows.faiss"})
 
-    def __init__(self, graph: Any, storage: Any, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._graph = graph
-        self._storage = storage  # Faiss's graph does not keep it alive when it was opened apart
+    def __init__(self, store: tuple[Any, Any], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
+        self._graph, self._storage = store  # which the graph does not keep alive when it was opened apart
         self._view: RowStore | None = None
 
+    @property
     def _rows(self) -> RowStore:
         if self._view is None:
-            count = int(self._storage.ntotal)
-            rows = np.empty((0, self.width), dtype=np.float32)
+            rows, count = np.empty(0, dtype=np.float32), int(self._storage.ntotal)
             if count:
-                flat = _faiss().rev_swig_ptr(self._storage.get_xb(), count * self.width)
-                rows = flat.reshape(count, self.width)
-            self._view = RowStore(rows)
+                rows = _faiss().rev_swig_ptr(self._storage.get_xb(), count * self.width)
+            self._view = RowStore(rows.reshape(count, self.width))
         return self._view
 
     @classmethod
-    def _build(cls, embeddings: Embeddings, known: Known) -> Self:
-        faiss, options = _faiss(), known["options"]
-        rows = dense_vectors(embeddings.rows, embeddings.width, "item")
-        row_norms(rows, embeddings.ids, "item")
-        graph = faiss.IndexHNSWFlat(embeddings.width, options["m"], faiss.METRIC_INNER_PRODUCT)
+    def _make(cls, items: Change, known: Known) -> tuple[Any, Any]:
+        faiss, options = _faiss(), known.options
+        rows = dense_vectors(items.vectors, known.width, "item")
+        largest_norm(rows, items.ids, "item")
+        graph = faiss.IndexHNSWFlat(known.width, options["m"], faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options["ef_construction"]
-        index = cls(graph, faiss.downcast_index(graph.storage), IdTable(embeddings.ids), **known)
-        index._link(rows)
-        return index
+        _link(graph, rows, int(options["threads"]))
+        return graph, faiss.downcast_index(graph.storage)
 
-    def _link(self, rows: np.ndarray) -> None:
-        """Take ``rows`` into the graph, behind those that are there."""
-        self._view = None  # Faiss may move its rows
-        with (
-            faiss_threads(int(self.options["threads"])),
-            task("building the hnsw graph", len(rows), "items") as bar,
-        ):
-            for start in range(0, len(rows), _BLOCK):
-                block = np.ascontiguousarray(rows[start : start + _BLOCK])
-                self._graph.add(block)
-                bar.advance(len(block))
-
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
+    def _add(self, change: Change) -> None:
         if not self._storage.codes.is_owned:  # mapped rows cannot grow
             owned = _faiss().IndexFlatIP(self.width)
-            for _, block in self._rows().blocks():
+            for _, block in self._rows.blocks():
                 owned.add(np.ascontiguousarray(block))
-            self._view = None
             self._graph.storage, self._storage = owned, owned
-        self._link(vectors)
-        self._ids.append(ids)
+        self._view = None  # Faiss may move its rows
+        _link(self._graph, change.vectors, int(self.options["threads"]))
+        self._items.append(change)
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
+    ) -> Found:
         faiss, ef_search = _faiss(), int(options["ef_search"])
-        count = len(self._ids) if alive is None else int(np.count_nonzero(alive))
-        effort = min(len(self._ids), -(-max(ef_search, k) * len(self._ids) // count))
+        size = len(self._items)
+        count = size if alive is None else int(np.count_nonzero(alive))
+        effort = min(size, -(-max(ef_search, k) * size // count))
         if alive is not None and count < len(self) and count < _LOOKED_AT * effort:
             return self._find_exact(queries, k, alive)  # the graph would look at more than these
         chosen: dict[str, Any] = {"efSearch": effort}
         if alive is not None:
             chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(alive, bitorder="little"))
         _, slots = self._graph.search(queries, k, params=faiss.SearchParametersHNSW(**chosen))
-        rows = self._rows()
-        scores = np.empty(slots.shape, dtype=np.float32)
         full = (slots >= 0).all(axis=1)
         if not full.all():
-            slots[~full], scores[~full] = self._best(queries[~full], k, alive)
-        found = slots[full]
-        again = pair_scores(rows, found.reshape(-1), queries, np.repeat(np.flatnonzero(full), k))
-        again = again.reshape(found.shape)
-        order = order_hits(found, again)
-        slots[full] = np.take_along_axis(found, order, axis=1)
-        scores[full] = np.take_along_axis(again, order, axis=1)
-        return Hits.of_slots(self._ids.names, k, slots, scores)
+            slots[~full] = self._find_exact(queries[~full], k, alive).slots
+        scores = pair_scores(self._rows, slots.reshape(-1), queries, np.repeat(np.arange(len(slots)), k))
+        scores = scores.reshape(slots.shape)
+        order = np.lexsort((slots, -scores), axis=-1)
+        return Found.whole(
+            np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1)
+        )
 
-    def _write(self, folder: Path) -> None:
+    def _save(self, folder: Path) -> None:
         faiss = _faiss()
-        try:
+        with _faiss_errors("written", "free some space and save again; what was there before is whole"):
             faiss.write_index(self._storage, str(folder / "rows.faiss"))
             faiss.write_index(self._graph, str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
-        except RuntimeError as error:
-            raise StorageError(
-                f"the hnsw graph cannot be written: {_reason(error)}",
-                "free some space and save again; what was there before is whole",
-            ) from None
-        self._ids.write(folder, live=False)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        faiss, ids = _faiss(), IdTable.read(folder)
-        try:
+    def _load(cls, folder: Path, header: Header, count: int) -> tuple[Any, Any]:
+        faiss = _faiss()
+        with _faiss_errors("opened", REBUILD):
             storage = faiss.read_index(str(folder / "rows.faiss"), faiss.IO_FLAG_MMAP_IFC)
             graph = faiss.read_index(str(folder / "graph.faiss"), faiss.IO_FLAG_SKIP_STORAGE)
-        except RuntimeError as error:
-            raise StorageError(
-                f"the hnsw graph in {folder} cannot be opened: {_reason(error)}", "build the index again"
-            ) from None
         for what, have in (("rows", storage), ("graph", graph)):
-            if (have.d, have.ntotal) != (header.width, len(ids)):
-                expected = f"{len(ids):,} of width {header.width} expected"
+            if (have.d, have.ntotal) != (header.width, count):
+                expected = f"{count:,} of width {header.width} expected"
                 got = f"{have.ntotal:,} of width {have.d}"
-                raise StorageError(f"the {what} in {folder}: {expected}, got {got}", "build the index again")
+                raise StorageError(f"the {what} in {folder}: {expected}, got {got}", REBUILD)
         graph.storage = storage
-        return cls(graph, storage, ids, **header.known())
+        return graph, storage
 
 
-def _reason(error: RuntimeError) -> str:
-    """Faiss's own sentence, without the C++ function and line before it."""
-    return str(error).strip().splitlines()[-1].split("Error: ")[-1]
+def _link(graph: Any, rows: np.ndarray, threads: int) -> None:
+    """Take ``rows`` into the graph, behind those that are there."""
+    with faiss_threads(threads), task("building the hnsw graph", len(rows), "items") as bar:
+        for start in range(0, len(rows), _BLOCK):
+            block = np.ascontiguousarray(rows[start : start + _BLOCK])
+            graph.add(block)
+            bar.advance(len(block))
+
+
+@contextmanager
+def _faiss_errors(what: str, fix: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        # Faiss's own sentence, without the C++ function and line before it.
+        reason = str(error).strip().splitlines()[-1].split("Error: ")[-1]
+        raise StorageError(f"the hnsw graph cannot be {what}: {reason}", fix) from None
 
 
 declare("hnsw", HnswIndex)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from diptych.core.errors import UsageError
-from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
+from diptych.index.contract import Change
+from diptych.index.engine import Found, Known, OptionValue, Vectors, declare
 from diptych.index.engines.inverted import InvertedIndex
 from diptych.index.postings import Postings
-from diptych.index.segments import Found, batches
-from diptych.index.slots import IdTable, SlotIndex
+from diptych.index.segments import batches
+from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -30,27 +30,24 @@ class ImpactsIndex(SlotIndex):
     engine_name = "impacts"
     mapped: ClassVar[frozenset[str]] = Postings.mapped
 
-    def __init__(self, postings: Postings, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._postings = postings
+    _store: Postings
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        share = float(known["options"]["hub_share"])
-        postings = Postings.build(SparseRows(embeddings.rows), share, nearest=True)
-        return cls(postings, IdTable(embeddings.ids), **known)
+    def _make(cls, items: Change, known: Known) -> Postings:
+        share = float(known.options["hub_share"])
+        return Postings.build(SparseRows.of(items.vectors), share, nearest=True)
 
     def _reference(self, embeddings: Any) -> InvertedIndex:
         return InvertedIndex.build(embeddings, hub_share=self.options["hub_share"])
 
     def _find(
         self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        rows = SparseRows(queries)
+    ) -> Found:
+        rows = SparseRows.of(queries)
         slots, scores, found = Found.nothing(len(rows), k)
-        room = self._postings.room(k)
+        room = self._store.room(k)
         for chosen in batches(len(rows), room):
-            best = self._postings.candidates(rows, chosen, k, alive, room=room, whole=False)
+            best = self._store.candidates(rows, chosen, k, alive, room=room, whole=False)
             sums = best.values[:, :k]
             sums[np.arange(sums.shape[1]) >= best.found[:, None]] = 0
             order = np.argsort(np.uint16(65_535) - sums, axis=1, kind="stable")
@@ -59,9 +56,9 @@ class ImpactsIndex(SlotIndex):
             scores[chosen, :width] = np.take_along_axis(sums, order, axis=1) * best.units[:, None]
             found[chosen] = best.found
         slots[np.arange(k) >= found[:, None]] = 0
-        return Hits.of_slots(self._ids.names, k, slots, scores, found)
+        return Found(slots, scores, found)
 
-    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> NoReturn:
         self._refuse("search exactly")
 
     def _take(self, slots: np.ndarray) -> NoReturn:
@@ -73,14 +70,12 @@ class ImpactsIndex(SlotIndex):
             "build the inverted engine, or this one again, from the embeddings",
         )
 
-    def _write(self, folder: Path) -> None:
-        self._postings.write(folder)
-        self._ids.write(folder, live=False)
+    def _save(self, folder: Path) -> None:
+        self._store.write(folder)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        ids = IdTable.read(folder)
-        return cls(Postings.read(folder, len(ids), header.width), ids, **header.known())
+    def _load(cls, folder: Path, header: Header, count: int) -> Postings:
+        return Postings.read(folder, count, header.width)
 
 
 declare("impacts", ImpactsIndex)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from diptych.encoders.embeddings import SparseEmbeddings
-from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
+from diptych.index.contract import Change
+from diptych.index.engine import Found, Known, Vectors, declare
 from diptych.index.kernels import can_compile
 from diptych.index.postings import Postings
 from diptych.index.segments import Segment, Segments
-from diptych.index.slots import IdTable, SlotIndex
+from diptych.index.slots import SlotIndex
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -30,54 +29,46 @@ class InvertedIndex(SlotIndex):
     mapped: ClassVar[frozenset[str]] = SparseRows.mapped | Postings.mapped
     reopens = True
 
-    def __init__(self, segments: Segments, ids: IdTable, **known: Any) -> None:
-        super().__init__(ids, **known)
-        self._segments = segments
+    _store: Segments
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        share = float(known["options"]["hub_share"])
-        segments = Segments(Segment.build(embeddings.rows, share), share)
-        return cls(segments, IdTable(embeddings.ids), **known)
+    def _make(cls, items: Change, known: Known) -> Segments:
+        return Segments(Segment.build(items.vectors, float(known.options["hub_share"])))
 
-    def _add(self, ids: Sequence[str], vectors: Vectors) -> None:
-        self._segments.settle(wait=False)  # an error of a merge is raised before anything changes
-        self._ids.append(ids)
-        self._segments.append(vectors)
+    def _insert(self, change: Change) -> None:
+        self._store.settle(wait=False)  # an error of a merge is raised before anything changes
+        super()._insert(change)
 
-    def _find(
-        self, queries: Vectors, k: int, alive: np.ndarray | None, options: Mapping[str, OptionValue]
-    ) -> Hits:
-        return self._find_exact(queries, k, alive)
+    def _add(self, change: Change) -> None:
+        self._items.append(change)
+        self._store.append(change.vectors)
 
-    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Hits:
-        return Hits.of_slots(self._ids.names, k, *self._segments.best(queries, k, alive))
+    def _find_exact(self, queries: Vectors, k: int, alive: np.ndarray | None) -> Found:
+        return self._store.best(queries, k, alive)
 
     def document_frequency(self) -> np.ndarray:
         """(|V|,) int64: how many items have each term, deleted ones among them."""
-        return np.asarray(sum(part.rows.frequency() for part in self._segments.parts))
+        return np.asarray(sum(part.rows.frequency() for part in self._store.parts))
 
     def _take(self, slots: np.ndarray) -> csr_array:
-        return self._segments.take(slots)
+        return self._store.take(slots)
 
-    def _write(self, folder: Path) -> None:
-        self._segments.settle()
-        segment = self._segments.parts[0]
-        if len(self._segments.parts) > 1 or self.tombstones:
-            live = self._segments.take(self._ids.live_slots())
+    def _save(self, folder: Path) -> None:
+        self._store.settle()
+        segment = self._store.parts[0]
+        if len(self._store.parts) > 1 or self.tombstones:
+            live = self._store.take(self._items.live_slots())
             segment = Segment.build(live, float(self.options["hub_share"]))
         segment.rows.write(folder)
         if segment.built is not None or can_compile():
             segment.postings.write(folder)
-        self._ids.write(folder, live=True)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        rows = SparseRows.read(folder, header.items, header.width)
+    def _load(cls, folder: Path, header: Header, count: int) -> Segments:
+        rows = SparseRows.read(folder, count, header.width)
         has_postings, share = (folder / "postings.hubs.npy").is_file(), float(header.options["hub_share"])
-        postings = Postings.read(folder, header.items, header.width) if has_postings else None
-        segments = Segments(Segment(rows, share, postings), share)
-        return cls(segments, IdTable.read(folder), **header.known())
+        postings = Postings.read(folder, count, header.width) if has_postings else None
+        return Segments(Segment(rows, share, postings))
 
 
 declare("inverted", InvertedIndex)

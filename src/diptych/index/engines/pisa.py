@@ -12,16 +12,16 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from diptych.core.context import task
 from diptych.core.extras import require
-from diptych.encoders.embeddings import SparseEmbeddings
+from diptych.index.contract import Change
 from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import ItemTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import Header
 
@@ -43,36 +43,33 @@ class PisaIndex(RescoredIndex):
     engine_name = "pisa"
     mapped: ClassVar[frozenset[str]] = RescoredIndex.mapped | {_COMPRESSED}
 
-    def __init__(self, folder: Path | None, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(rows, ids, **known)
-        self._folder = folder
+    def __init__(self, store: tuple[Path | None, SparseRows], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
+        self._folder, self._rows = store
         self._names = np.arange(self.width).astype(str).astype(object)
         numbers = self._rows.weights.astype(np.float64) * float(self.options["scale"])
         self._known = np.zeros(self.width, dtype=np.bool_)
         self._rows.check_columns()
         self._known[self._rows.columns[numbers >= 1]] = True
         self._retriever: Any = None
-        if folder is not None:
+        if self._folder is not None:
             with silenced():
-                self._retriever = _index(folder, len(self)).quantized(num_results=1)
+                self._retriever = _index(self._folder, len(self)).quantized(num_results=1)
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        rows, folder, scale = SparseRows(embeddings.rows), None, float(known["options"]["scale"])
-        if rows.weights.max(initial=0) * scale >= 1:  # else there is nothing to write
-            folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
+    def _make(cls, items: Change, known: Known) -> tuple[Path | None, SparseRows]:
+        rows, scale = SparseRows.of(items.vectors), float(known.options["scale"])
+        if rows.weights.max(initial=0) * scale < 1:
+            return None, rows  # there is nothing to write
+        folder = Path(tempfile.mkdtemp(prefix="diptych-pisa-"))
+        remove = weakref.finalize(rows, shutil.rmtree, folder, ignore_errors=True)
         try:
-            if folder is not None:
-                with task("building the PISA index"), silenced():
-                    _index(folder, len(rows)).toks_indexer(scale=scale).index(_documents(rows))
-            index = cls(folder, rows, IdTable(embeddings.ids), **known)
+            with task("building the PISA index"), silenced():
+                _index(folder, len(rows)).toks_indexer(scale=scale).index(_documents(rows))
         except BaseException:
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+            remove()
             raise
-        if folder is not None:
-            weakref.finalize(index, shutil.rmtree, folder, ignore_errors=True)
-        return index
+        return folder, rows
 
     def _call(
         self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
@@ -97,19 +94,10 @@ class PisaIndex(RescoredIndex):
         def search() -> Answer:
             if not bags:
                 return 0, rows, items
-            found = require("pyterrier_pisa", purpose="the pisa engine")._pisathon.retrieve(
-                self._retriever._ctxt,
-                algorithm,
-                bags,
-                k=k,
-                threads=1,
-                query_weighted=1,
-                pretokenised=True,
-                result_qidxs=rows,
-                result_docnos=items,
-                result_ranks=ranks,
-                result_scores=scores,
-            )
+            retrieve = require("pyterrier_pisa", purpose="the pisa engine")._pisathon.retrieve
+            how = {"k": k, "threads": 1, "query_weighted": 1, "pretokenised": True, "result_ranks": ranks}
+            into = {"result_qidxs": rows, "result_docnos": items, "result_scores": scores}
+            found = retrieve(self._retriever._ctxt, algorithm, bags, **how, **into)
             return int(found), rows, items
 
         return search
@@ -122,17 +110,16 @@ class PisaIndex(RescoredIndex):
         slots[rows[:size], place] = items[:size].astype(np.int32)
         return slots, found
 
-    def _write(self, folder: Path) -> None:
-        super()._write(folder)
+    def _save(self, folder: Path) -> None:
+        super()._save(folder)
         for file in sorted(self._folder.iterdir()) if self._folder is not None else ():
             needed = file.name.startswith(("fwd.", "inv.", "quantized.", _MARK))
             if needed and file.name not in _UNUSED:
                 shutil.copyfile(file, folder / file.name)
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        lists = folder if _MARK in header.files else None
-        return cls(lists, *cls._items(folder, header), **header.known())
+    def _load(cls, folder: Path, header: Header, count: int) -> tuple[Path | None, SparseRows]:
+        return folder if _MARK in header.files else None, SparseRows.read(folder, count, header.width)
 
 
 def _index(folder: Path, count: int) -> Any:

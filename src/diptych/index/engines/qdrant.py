@@ -15,6 +15,7 @@ import json
 import re
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from diptych.core.context import task
-from diptych.core.errors import DiptychError, MismatchError, StorageError, UsageError
+from diptych.core.errors import DataError, DiptychError, MismatchError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.loading import read_ahead
 from diptych.data.records import Record, Where
@@ -32,15 +33,8 @@ from diptych.data.row_store import release_pages
 from diptych.encoders.embeddings import canonical_rows, term_fingerprint
 from diptych.index.contract import Change, Index
 from diptych.index.engine import Hits, Known, OptionValue, Vectors, declare
-from diptych.index.qdrant_connection import (
-    OWN,
-    Connection,
-    checked_records,
-    field_types,
-    filter_of,
-    models,
-)
-from diptych.index.storage import Captions, Header
+from diptych.index.qdrant_connection import OWN, Connection, field_types, filter_of, models
+from diptych.index.storage import Header
 
 _NAMESPACE = uuid.UUID("6f0f3f66-4f0a-5d0e-9d3b-9a1f6f1c2d57")  # of this package; never change it
 _RESERVED = uuid.uuid5(_NAMESPACE, "an index")  # of points that say what an index is of
@@ -68,14 +62,14 @@ class QdrantIndex(Index):
     """
 
     engine_name = "qdrant"
-    overwrites = True
     vector_name: ClassVar[str] = "dense"
 
-    def __init__(self, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, known: Known) -> None:
+        super().__init__(known)
         self._connection = Connection(self.options)
         self._ask, self._place = self._connection.ask, self._connection.place
         self._batch, self._items, self._source = int(self.options["batch"]), 0, ""
+        self.captions = None
         self.read_ahead: dict[str, dict[str, Any]] = {}  # payloads by id, see :meth:`prefetch`
         self._stamp = f"{OWN}.{self.vector_name}"  # the payload's field of the items of this index
 
@@ -100,40 +94,31 @@ class QdrantIndex(Index):
     def _points(self, rows: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
         return ((row.tolist(), {"row": row}) for row in rows)
 
-    def _rows(self, vectors: Sequence[Any]) -> Any:
+    def _rows(self, points: Sequence[Any]) -> Vectors:
+        vectors = [point.vector[self.vector_name] for point in points]
         return np.array(vectors, dtype=np.float32).reshape(-1, self.width)
 
-    def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
-        m = models()
-        return m.SearchParams(exact=True) if exact else m.SearchParams(hnsw_ef=options["ef_search"])
-
     @classmethod
-    def _build(
-        cls,
-        embeddings: Any,
-        known: Known,
-        records: Sequence[Record] | None = None,
-        captions: Captions | None = None,
-    ) -> Self:
-        checked, options = checked_records(records, embeddings.ids), known["options"]
+    def _build(cls, items: Change, known: Known) -> Self:
+        options, about = known.options, known.about
         # What was to be replaced is: an index built from these options must not change this one.
-        index = cls(**{**known, "options": {**options, "replace": False}})
-        rows = index._checked(embeddings.rows, embeddings.ids, "item")
-        index.terms, index.captions = tuple(getattr(embeddings, "terms", ())), captions
-        made = (embeddings.encoder, index._vocabulary, embeddings.data, embeddings.kind, embeddings.width)
+        index = cls(known._replace(options={**options, "replace": False}))
+        rows = index._checked(items.vectors, items.ids, "item")
+        made = (index.encoder, index._vocabulary, about["data"], about["kind"], index.width)
         index._source = fingerprint(*made)
-        index._prepare(field_types(checked), bool(options["replace"]))
-        index._upload(embeddings.ids, rows, 0, records, captions)
+        index._find_captions("captions" in items.lines)
+        index._prepare(field_types(_records(items)), bool(options["replace"]))
+        index._upload(items, rows, 0)
         if index._connection.remote and not index._wait_until_indexed():
             index.about["indexing"] = "unfinished when the recall was measured"
-        if index.refresh() != len(embeddings):
+        if index.refresh() != len(items.ids):
             raise StorageError(
-                f"{index._place} holds {len(index):,} items after {len(embeddings):,} were uploaded",
+                f"{index._place} holds {len(index):,} items after {len(items.ids):,} were uploaded",
                 "another program writes to it: give the index a collection of its own",
             )
         return index
 
-    def _prepare(self, fields: Mapping[str, str], replace: bool = False) -> None:
+    def _prepare(self, fields: Mapping[str, str], replace: bool) -> None:
         """Make the collection, or refuse one that holds anything else under this vector."""
         exists = bool(self._ask("collection_exists"))
         if exists and replace:
@@ -178,15 +163,13 @@ class QdrantIndex(Index):
         point = models().PointStruct(id=number, vector={}, payload={OWN: {"index": view}})
         self._ask("upsert", points=[point], wait=True)
 
-    def _upload(
-        self,
-        ids: Sequence[str],
-        rows: Any,
-        first: int,
-        records: Sequence[Record] | None,
-        captions: Captions | None = None,
-    ) -> None:
+    def _find_captions(self, there: bool) -> None:
+        if there:
+            self.captions = _Payloads(self, _captions_of)
+
+    def _upload(self, items: Change, rows: Any, first: int) -> None:
         """Send items, those excepted that are there with the same content; ``first`` is the first one's order."""
+        ids, lines = items.ids, items.lines
 
         def send(block: Sequence[tuple[int, tuple[Any, dict[str, np.ndarray]]]]) -> tuple[int, bool]:
             there = {str(point.id): point for point in self._retrieve([ids[row] for row, _ in block])}
@@ -197,14 +180,14 @@ class QdrantIndex(Index):
             points = []
             for row, (vector, parts) in block:
                 name, number = ids[row], point_id(ids[row])
-                [record] = [{}] if records is None else checked_records([records[row]], [name])
-                more = {} if captions is None else {"captions": captions.get(name, [])}
-                content = fingerprint(fingerprint_arrays(parts), self.encoder, record, more, first)
+                known = {what: json.loads(given[row]) for what, given in lines.items()}
+                record = known.pop("records", {})
+                content = fingerprint(fingerprint_arrays(parts), self.encoder, record, known, first)
                 if number in there and _of(there[number], self.vector_name).get("content") == content:
                     continue
                 payload, vectors = kept.get(number, ({}, {}))
                 stamp = {"order": first + row, "source": self._source, "content": content}
-                own = {**payload.get(OWN, {}), "id": name, **more, self.vector_name: stamp}
+                own = {**payload.get(OWN, {}), "id": name, **known, self.vector_name: stamp}
                 vectors |= {self.vector_name: vector}
                 named = {key: value for key, value in vectors.items() if value is not None}
                 payload = {**payload, **record, OWN: own}
@@ -221,8 +204,9 @@ class QdrantIndex(Index):
                 bar.advance(count, "" if is_sent else "already there")
                 release_pages(getattr(rows, "base", None))
 
-    def _retrieve(self, names: Sequence[str]) -> Any:
-        return self._ask("retrieve", ids=[point_id(name) for name in names], with_payload=[OWN])
+    def _retrieve(self, names: Sequence[str], payload: Any = (OWN,), **more: Any) -> Any:
+        numbers = [point_id(name) for name in names]
+        return self._ask("retrieve", ids=numbers, with_payload=payload, **more)
 
     def _is_shared(self, point: Any) -> bool:
         """Return whether another index of the collection has the item, too."""
@@ -280,12 +264,11 @@ class QdrantIndex(Index):
         return self._items
 
     def _insert(self, change: Change) -> None:
-        records = None if change.records is None else list(map(json.loads, change.records))
-        texts = None if change.captions is None else dict(zip(change.ids, change.captions, strict=True))
-        list(checked_records(records, change.ids))
-        first = time.time_ns()  # later than every row number and every earlier addition of any client
+        deque(_records(change), 0)  # checked before any is sent
         try:
-            self._upload(change.ids, change.vectors, first, records, texts)
+            # Their order is later than every row number and every earlier addition of any client.
+            self._upload(change, change.vectors, time.time_ns())
+            self._find_captions("captions" in change.lines)
         finally:
             self.refresh()
 
@@ -330,11 +313,12 @@ class QdrantIndex(Index):
         where: Where | None = None,
         exact: bool = False,
     ) -> Hits:
+        how = models().SearchParams(exact=exact, hnsw_ef=options.get("ef_search"))
         request = {
             "using": self.vector_name,
             "limit": k,
             "with_payload": [f"{OWN}.id", f"{self._stamp}.order"],
-            "params": self._parameters(options, exact) if self._connection.remote else None,
+            "params": how if self._connection.remote else None,
             "filter": None if where is None else filter_of(where),
         }
         vectors = [vector for vector, _ in self._points(queries)]
@@ -354,23 +338,21 @@ class QdrantIndex(Index):
             scores[row, : len(answer)] = [-lower for lower, _, _ in answer]
         return Hits([[name for _, _, name in answer] for answer in answers], scores, k)
 
-    def _stored(self, vectors: bool = False) -> list[tuple[int, str, dict[str, Any], Any]]:
-        found: list[tuple[int, str, dict[str, Any], Any]] = []
+    def _stored(self, vectors: bool = False) -> list[Any]:
+        """Return the points of all items, in order of insertion."""
+        found: list[Any] = []
         page: dict[str, Any] = {"scroll_filter": self._mine, "limit": _SCROLL, "offset": None}
         page |= {"with_payload": True, "with_vectors": [self.vector_name] if vectors else False}
         while True:
             points, page["offset"] = self._ask("scroll", **page)
-            for point in points:
-                record = _record_of(point.payload)
-                vector = (point.vector or {}).get(self.vector_name)
-                found.append((*self._own(point), record, vector))
+            found += points
             if page["offset"] is None:
-                return sorted(found, key=lambda item: item[0])
+                return sorted(found, key=self._own)
 
     @property
     def ids(self) -> list[str]:
         """The ids of all items, in order of insertion; read from the collection each time."""
-        return [name for _, name, _, _ in self._stored()]
+        return [self._own(point)[1] for point in self._stored()]
 
     @property
     def records(self) -> Mapping[str, Record]:
@@ -382,15 +364,13 @@ class QdrantIndex(Index):
 
     def payloads(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return what the points of items hold, of those that are there."""
-        numbers = [point_id(name) for name in ids]
-        points = self._ask("retrieve", ids=numbers, with_payload=True) if ids else ()
+        points = self._retrieve(ids, True) if ids else ()
         return {str(point.payload[OWN]["id"]): point.payload for point in points}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        numbers = [point_id(name) for name in ids]
-        points = self._ask("retrieve", ids=numbers, with_payload=False, with_vectors=[self.vector_name])
-        found = {str(point.id): (point.vector or {}).get(self.vector_name) for point in points}
-        return self._rows([found[number] for number in numbers])
+        points = self._retrieve(ids, with_vectors=[self.vector_name])
+        found = {point.payload[OWN]["id"]: point for point in points}
+        return self._rows([found[name] for name in ids])
 
     def _write(self, folder: Path) -> None:
         if not self._connection.remote:
@@ -399,19 +379,13 @@ class QdrantIndex(Index):
 
     @classmethod
     def _read(cls, folder: Path, header: Header) -> Self:
-        index = cls(**header.known())
-        index._check_items()
-        index.refresh()
+        index = cls(header.known())
+        index._join(_views(index._connection).get(cls.vector_name, {}))
         return index
 
-    def _check_items(self) -> None:
-        if not self._ask("collection_exists"):
-            raise StorageError(
-                f"there is no {self._place}",
-                "it was deleted, or the index was built on another server: build it again",
-            )
+    def _join(self, view: Mapping[str, Any]) -> None:
+        """Make this the index that the collection says it holds."""
         self._check_collection()
-        view = _views(self._connection).get(self.vector_name, {})
         own = {"encoder": view.get("encoder"), "vocabulary": view.get("about", {}).get("vocabulary", "")}
         for what, expected in (("encoder", self.encoder), ("vocabulary", self._vocabulary)):
             if own[what] != expected:
@@ -420,6 +394,8 @@ class QdrantIndex(Index):
                     "another index took its place: open that one, or build this one again elsewhere",
                 )
         self._source = str(view["source"])
+        self._find_captions(bool(view.get("captions")))
+        self.refresh()
 
     def rebuild(self, **options: Any) -> Self:
         """As the contract says; on a server into another collection, for it keeps its own in order."""
@@ -430,12 +406,18 @@ class QdrantIndex(Index):
                 f"{self._place} cannot be rebuilt into itself",
                 "the server clears deleted items away by itself; to copy it, pass collection=NAME",
             )
-        items = self._stored(vectors=True)
-        embeddings = self._embedded(
-            [name for _, name, _, _ in items], self._rows([item[3] for item in items])
+        points = self._stored(vectors=True)
+        ids = [self._own(point)[1] for point in points]
+        captions = (
+            None
+            if self.captions is None
+            else {name: _captions_of(point.payload) for name, point in zip(ids, points, strict=True)}
         )
-        records = [record for _, _, record, _ in items]
-        return type(self).build(embeddings, records=records, captions=self.captions, **chosen)
+        records, items = (
+            [_record_of(point.payload) for point in points],
+            self._embedded(ids, self._rows(points)),
+        )
+        return type(self).build(items, records=records, captions=captions, **chosen)
 
 
 class SparseQdrantIndex(QdrantIndex):
@@ -463,15 +445,13 @@ class SparseQdrantIndex(QdrantIndex):
             bag = sparse_vector(indices=terms.tolist(), values=weights.tolist())
             yield bag if len(terms) else None, {"terms": terms, "weights": weights}
 
-    def _rows(self, vectors: Sequence[Any]) -> csr_array:
+    def _rows(self, points: Sequence[Any]) -> csr_array:
+        vectors = [(point.vector or {}).get(self.vector_name) for point in points]
         terms = [bag.indices if bag else [] for bag in vectors]
         weights = np.array([value for bag in vectors if bag for value in bag.values], dtype=np.float32)
         starts = np.cumsum([0, *map(len, terms)])
         columns = np.array([term for bag in terms for term in bag], dtype=np.int64)
         return canonical_rows(csr_array((weights, columns, starts), shape=(len(vectors), self.width)))
-
-    def _parameters(self, options: Mapping[str, OptionValue], exact: bool) -> Any:
-        return models().SearchParams(exact=exact)
 
 
 _VIEWS = {index.vector_name: index for index in (QdrantIndex, SparseQdrantIndex)}
@@ -508,6 +488,15 @@ class _Payloads(Mapping[str, Any]):
         return len(self._index)
 
 
+def _records(items: Change) -> Iterator[dict[str, Any]]:
+    """Yield the metadata of items; its fields stand next to this package's."""
+    for name, line in zip(items.ids, items.lines.get("records", ()), strict=False):
+        if OWN in (record := json.loads(line)):
+            message = f"the metadata of {name!r} has a field {OWN!r}, which is taken"
+            raise DataError(message, "give the field another name")
+        yield record
+
+
 def _captions_of(payload: dict[str, Any]) -> list[str]:
     return list(payload[OWN].get("captions", ()))
 
@@ -541,8 +530,7 @@ def open_address(address: str) -> Index:
     view, kind = views[name], _VIEWS[name]
     try:
         options = kind.engine().resolve({**view["options"], **place})
-        index = kind(encoder=view["encoder"], width=view["width"], options=options, about=view["about"])
-        index.terms, index._source = tuple(view["terms"]), view["source"]
+        index = kind(Known(view["encoder"], view["width"], options, view["about"], tuple(view["terms"])))
         sound = term_fingerprint(index.terms) == index._vocabulary or not index.terms
     except (DiptychError, AttributeError, KeyError, TypeError) as error:
         raise StorageError(
@@ -550,9 +538,7 @@ def open_address(address: str) -> Index:
         ) from None
     if not sound or (len(index.terms) or index.width) != index.width:
         raise StorageError(f"{connection.place} holds other terms than its index was built of", _ELSE)
-    index._check_collection()
-    index.refresh()
-    index.captions = _Payloads(index, _captions_of) if view.get("captions") else None
+    index._join(view)
     return index
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from diptych.core.context import task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
 from diptych.core.reading import file_errors
-from diptych.encoders.embeddings import SparseEmbeddings
+from diptych.index.contract import Change
 from diptych.index.engine import Known, OptionValue, declare
 from diptych.index.rescored import RescoredIndex, silenced
-from diptych.index.slots import IdTable
+from diptych.index.slots import ItemTable
 from diptych.index.sparse_rows import SparseRows
 from diptych.index.storage import REBUILD, Header
 
@@ -36,6 +36,10 @@ def _library() -> Any:
     return require("seismic", purpose="the seismic engine")
 
 
+def _class(name: str, width: int) -> Any:
+    return getattr(_library(), name + "LV" if width >= _SMALL_VOCABULARY else name)
+
+
 class SeismicIndex(RescoredIndex):
     """The library keeps weights in half precision; see :mod:`diptych.index.rescored` for the scores.
 
@@ -45,14 +49,14 @@ class SeismicIndex(RescoredIndex):
 
     engine_name = "seismic"
 
-    def __init__(self, lists: Any, rows: SparseRows, ids: IdTable, **known: Any) -> None:
-        super().__init__(rows, ids, **known)
-        self._lists = lists
+    def __init__(self, store: tuple[Any, SparseRows], items: ItemTable, known: Known) -> None:
+        super().__init__(store, items, known)
+        self._lists, self._rows = store
         self._names = np.arange(self.width).astype(_library().get_seismic_string())
 
     @classmethod
-    def _build(cls, embeddings: SparseEmbeddings, known: Known) -> Self:
-        library, rows, options = _library(), SparseRows(embeddings.rows), known["options"]
+    def _make(cls, items: Change, known: Known) -> tuple[Any, SparseRows]:
+        rows, options = SparseRows.of(items.vectors), known.options
         if rows.weights.max(initial=0) > _HALF:
             raise DataError(
                 f"a weight of {rows.weights.max():g} is above {_HALF:g}, the largest in half precision",
@@ -60,13 +64,12 @@ class SeismicIndex(RescoredIndex):
             )
         numbers = [str(slot) for slot in range(len(rows))]
         with task("building the seismic index"), silenced():
-            large = rows.width >= _SMALL_VOCABULARY
-            items = (library.SeismicDatasetLV if large else library.SeismicDataset)(dim=rows.width)
-            items.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
-            lists = (library.SeismicIndexLV if large else library.SeismicIndex).build_from_dataset(
-                items, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
+            bags = _class("SeismicDataset", rows.width)(dim=rows.width)
+            bags.add_documents_by_id(numbers, rows.columns.astype(np.int64), rows.weights, rows.indptr)
+            lists = _class("SeismicIndex", rows.width).build_from_dataset(
+                bags, num_threads=options["threads"], **{name: options[name] for name in _BUILDING}
             )
-        return cls(lists, rows, IdTable(embeddings.ids), **known)
+        return lists, rows
 
     def _call(
         self, queries: SparseRows, chosen: np.ndarray, k: int, options: Mapping[str, OptionValue]
@@ -98,25 +101,22 @@ class SeismicIndex(RescoredIndex):
             slots[row, : len(hits)] = [int(number) for _, _, number in hits]
         return slots, found
 
-    def _write(self, folder: Path) -> None:
-        super()._write(folder)
+    def _save(self, folder: Path) -> None:
+        super()._save(folder)
         with silenced():
             self._lists.save(str(folder / _FILE.removesuffix(".index.seismic")))
 
     @classmethod
-    def _read(cls, folder: Path, header: Header) -> Self:
-        library = _library()
-        rows, ids = cls._items(folder, header)
-        large = header.width >= _SMALL_VOCABULARY
+    def _load(cls, folder: Path, header: Header, count: int) -> tuple[Any, SparseRows]:
+        rows = SparseRows.read(folder, count, header.width)
         with file_errors(folder / _FILE, fix=REBUILD), silenced():
-            lists = (library.SeismicIndexLV if large else library.SeismicIndex).load(str(folder / _FILE))
+            lists = _class("SeismicIndex", rows.width).load(str(folder / _FILE))
         full = int(np.count_nonzero(np.diff(rows.indptr)))
         if lists.len != full:
             raise StorageError(
-                f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}",
-                "build the index again",
+                f"{folder / _FILE}: {full:,} items with terms expected, got {lists.len:,}", REBUILD
             )
-        return cls(lists, rows, ids, **header.known())
+        return lists, rows
 
 
 declare("seismic", SeismicIndex)

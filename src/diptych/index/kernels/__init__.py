@@ -15,7 +15,7 @@ __all__ = ["GROUP", "can_compile", "kernels_loaded", "load_kernels"]
 # Documents whose sums are held in registers, and of which it is known what each frequent term adds at most.
 GROUP = 128
 
-_COMPILED = "diptych.index.kernels.compiled"
+_COMPILED = "diptych.index.kernels.find"
 
 
 def can_compile() -> bool:

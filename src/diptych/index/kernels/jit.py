@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,11 +52,14 @@ def mapped(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
-# The types of sparse rows: where each begins, columns, weights.
-ROWS = mapped(types.int64), mapped(types.int32), mapped(types.float32)
+Array = np.ndarray
 
-# The types of prepared queries: rows, weights and ends of hubs; numbers, weights and ends of lists.
-PREPARED = (
-    *(types.int64[::1], types.uint16[::1], types.int64[::1]),
-    *(types.int32[::1], types.uint32[::1], types.int64[::1]),
-)
+# Sparse rows: where each begins, columns, weights.
+ROWS = types.Tuple((mapped(types.int64), mapped(types.int32), mapped(types.float32)))
+Rows = tuple[Array, Array, Array]
+
+# Prepared queries: rows, weights and ends of hubs; numbers, weights and ends of lists; see :mod:`prepare`.
+_HUBS = types.int64[::1], types.uint16[::1], types.int64[::1]
+_LISTS = types.int32[::1], types.uint32[::1], types.int64[::1]
+PREPARED = types.Tuple((*_HUBS, *_LISTS, types.float64[::1], types.boolean[::1]))
+Prepared = tuple[Array, Array, Array, Array, Array, Array, Array, Array]

@@ -9,7 +9,7 @@ import numpy as np
 from numba import boolean, float32, float64, int32, int64, types, uint8, uint16
 
 from diptych.index.kernels import GROUP
-from diptych.index.kernels.jit import PREPARED, ROWS, jit
+from diptych.index.kernels.jit import PREPARED, ROWS, Array, Prepared, Rows, jit, mapped
 
 # Terms of a query that can be summed: more leave no room for their roundings.
 MOST_TERMS = 16_000
@@ -19,39 +19,19 @@ _LEAST = 256  # the weight with which the smallest 8-bit code still adds 1
 _STRONG = 127  # so many terms can have the least weight and leave half of the capacity
 _SPACING = 2.0**-149  # of the smallest float32 scores
 
-_TERMS, _BOUNDS = ROWS[1:], (float64[::1], int64[::1], boolean[::1])
 
-
-@jit(types.void, int64[::1], uint16[::1], int64, int64)
-def _strongest_first(rows: np.ndarray, weights: np.ndarray, start: int, end: int) -> None:
-    """Order a query's hubs by weight."""
-    order = np.argsort(weights[start:end])[::-1]
-    sorted_rows, sorted_weights = rows[start:end][order], weights[start:end][order]
-    rows[start:end] = sorted_rows
-    weights[start:end] = sorted_weights
-
-
-@jit(types.UniTuple(int64, 2), *ROWS, *_TERMS, int64, int64[::1], boolean, *PREPARED, *_BOUNDS)
+@jit(types.void, ROWS, int64, mapped(int32), mapped(float32), int64, boolean, PREPARED, int64[::1])
 def prepare(
-    indptr: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray,
-    place_of: np.ndarray,
-    steps: np.ndarray,
+    queries: Rows,
+    first: int,
+    place_of: Array,
+    steps: Array,
     block: int,
-    chosen: np.ndarray,
     whole: bool,
-    hub_rows: np.ndarray,
-    hub_weights: np.ndarray,
-    hub_ends: np.ndarray,
-    lists: np.ndarray,
-    list_weights: np.ndarray,
-    list_ends: np.ndarray,
-    units: np.ndarray,
-    windows: np.ndarray,
-    certain: np.ndarray,
-) -> tuple[int, int]:
-    """The terms of the chosen queries as rows of hubs and lists with whole-number weights.
+    prepared: Prepared,
+    windows: Array,
+) -> None:
+    """The terms of queries, from the ``first`` on, as rows of hubs and lists with whole-number weights.
 
     A document's weight w of term t is kept as the code c = ceil(w / step_t), and the query's weight q becomes
     Q = ceil(256 · q · step_t / unit), so that Q·c >> 8 is above q·w / unit - 1 and below q·(w + step_t) / unit + 1.
@@ -66,9 +46,11 @@ def prepare(
     A document can share a term and have the sum 0. With ``whole`` it cannot: every Q is at least 256. What that
     adds, up to 255 for a term, widens the window, so it is for queries that few documents answer.
     """
+    indptr, columns, weights = queries
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, units, certain = prepared
     hubs = listed = 0
-    for query in range(len(chosen)):
-        start, end = indptr[chosen[query]], indptr[chosen[query] + 1]
+    for query in range(len(units)):
+        start, end = indptr[first + query], indptr[first + query + 1]
         total, largest, count = 0.0, 0.0, 0
         for position in range(start, end):
             if place_of[columns[position]] != -1:
@@ -102,46 +84,35 @@ def prepare(
         units[query] = unit
         rounding = min(_SPACING / unit, np.float64(_CAPACITY))
         windows[query] = np.int64(np.ceil(total / unit + 2.0 * count + raised + rounding)) + 2
-        _strongest_first(hub_rows, hub_weights, hub_ends[query - 1] if query else 0, hubs)
+        begun = hub_ends[query - 1] if query else 0
+        strongest = begun + np.argsort(hub_weights[begun:hubs])[::-1]
+        hub_rows[begun:hubs], hub_weights[begun:hubs] = hub_rows[strongest], hub_weights[strongest]
         hub_ends[query] = hubs
         list_ends[query] = listed
-    return hubs, listed
 
 
 _HUBS = uint8[:, :, ::1], uint8[:, :, ::1]
-_LISTS = int64[::1], int32[:, ::1], uint16[::1], uint8[::1], int64
+_LISTS = int64[::1], int32[:, ::1], uint16[::1], uint8[::1]
+_LAID_OUT = types.Tuple((*_HUBS, *_LISTS))
+_LaidOut = tuple[Array, Array, Array, Array, Array, Array]
 
 
-@jit(types.void, *ROWS, int64[::1], float32[::1])
-def frequencies(
-    indptr: np.ndarray, columns: np.ndarray, weights: np.ndarray, documents: np.ndarray, largest: np.ndarray
-) -> None:
+@jit(types.void, ROWS, int64[::1], float32[::1])
+def frequencies(rows: Rows, documents: Array, largest: Array) -> None:
     """Per term, how many documents have it and its largest weight."""
+    indptr, columns, weights = rows
     for position in range(indptr[0], indptr[-1]):
         term = columns[position]
         documents[term] += 1
         largest[term] = max(largest[term], weights[position])
 
 
-@jit(types.void, *ROWS, int32[::1], float32[::1], float64, *_HUBS, *_LISTS)
-def fill(
-    indptr: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray,
-    place_of: np.ndarray,
-    steps: np.ndarray,
-    shift: float,
-    hubs: np.ndarray,
-    bounds: np.ndarray,
-    starts: np.ndarray,
-    offsets: np.ndarray,
-    documents: np.ndarray,
-    codes: np.ndarray,
-    span: int,
-) -> None:
+@jit(types.void, ROWS, int32[::1], float32[::1], float64, _LAID_OUT, int64)
+def fill(rows: Rows, place_of: Array, steps: Array, shift: float, laid_out: _LaidOut, span: int) -> None:
     """Write the codes ceil(weight / step - shift), from 1 to 255, of all documents where :mod:`scan` looks for them."""
-    count = len(indptr) - 1
-    block = hubs.shape[2]
+    indptr, columns, weights = rows
+    hubs, bounds, starts, offsets, documents, codes = laid_out
+    count, block = len(indptr) - 1, hubs.shape[2]
     next_free = np.empty(offsets.shape[1], dtype=np.int64)
     starts[0] = 0
     for number in range(len(offsets)):

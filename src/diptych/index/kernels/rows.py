@@ -1,18 +1,18 @@
-"""Scores of single pairs of a document and a query, the scan that computes all of them, and the best in order."""
+"""Scores of single pairs of a document and a query, and the best in order."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import boolean, float32, int32, int64, types, uint16
+from numba import float32, int32, int64, types, uint16
 
-from diptych.index.kernels.jit import ROWS, jit, mapped
+from diptych.index.kernels.jit import ROWS, Array, Rows, jit
 from diptych.index.kernels.simd import prefetch
 
 
 @jit(uint16, uint16[::1], int64, int64)
-def kth_largest(values: np.ndarray, count: int, k: int) -> int:
+def kth_largest(values: Array, count: int, k: int) -> int:
     """The k-th largest of the first ``count`` values (Hoare's selection)."""
     room = values[:count].copy()
     low, high, place = 0, count - 1, k - 1
@@ -38,9 +38,7 @@ def kth_largest(values: np.ndarray, count: int, k: int) -> int:
 
 
 @jit(types.void, float32[::1], int64[::1], int64, int64[::1], float32[::1], int64)
-def ordered(
-    scores: np.ndarray, slots: np.ndarray, count: int, best: np.ndarray, best_scores: np.ndarray, k: int
-) -> None:
+def ordered(scores: Array, slots: Array, count: int, best: Array, best_scores: Array, k: int) -> None:
     """The first ``k`` of ``count`` positive scores and their slots, larger scores first, equal ones by slot.
 
     The bits of a positive float32 are in the order of its value, so that a score and a slot below 2^32 are
@@ -56,6 +54,9 @@ def ordered(
         best[place] = np.int64(keys[place] & np.uint64(0xFFFFFFFF))
         best_bits[place] = np.uint32(np.uint64(0xFFFFFFFF) - (keys[place] >> np.uint64(32)))
 
+
+# Slots and scores of the best, and how many they are.
+BEST = int64[:, ::1], float32[:, ::1], int64[::1]
 
 _AHEAD = 8  # candidates
 
@@ -97,26 +98,25 @@ def _fetch(columns: Any, weights: Any, start: int, end: int) -> None:
         prefetch(weights.ctypes.data + line)
 
 
-@jit(types.void, *ROWS, *ROWS, int64, int64, int32[:, ::1], int64[::1], int64, int64[:, ::1], float32[:, ::1])
+@jit(types.void, ROWS, ROWS, int64, int64, int32[:, ::1], int64, *BEST)
 def rescore(
-    indptr: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray,
-    query_indptr: np.ndarray,
-    query_columns: np.ndarray,
-    query_weights: np.ndarray,
+    rows: Rows,
+    queries: Rows,
     first: int,
     width: int,
-    slots: np.ndarray,
-    found: np.ndarray,
+    slots: Array,
     k: int,
-    best: np.ndarray,
-    best_scores: np.ndarray,
+    best: Array,
+    best_scores: Array,
+    found: Array,
 ) -> None:
     """The ``k`` best of each query's candidates, scored one by one; ``found`` becomes how many these are.
 
     Candidates that share no term with the query are not among them; a query with ``found`` below 0 is skipped.
+    ``first`` is the query that the first row of ``slots`` is for.
     """
+    indptr, columns, weights = rows
+    query_indptr, query_columns, query_weights = queries
     table = np.zeros(_power(width), dtype=np.float32)
     scores = np.empty(slots.shape[1], dtype=np.float32)
     kept = np.empty(slots.shape[1], dtype=np.int64)
@@ -141,36 +141,3 @@ def rescore(
             table[query_columns[position]] = 0
         ordered(scores, kept, size, best[query], best_scores[query], k)
         found[query] = min(size, k)
-
-
-@jit(int64, *ROWS, mapped(boolean), *ROWS[1:], int64, int64, int64[::1], float32[::1])
-def best_of_all(
-    indptr: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray,
-    alive: np.ndarray,
-    query_columns: np.ndarray,
-    query_weights: np.ndarray,
-    width: int,
-    k: int,
-    best: np.ndarray,
-    best_scores: np.ndarray,
-) -> int:
-    """The ``k`` best of all documents for one query, every one of them scored; returns how many there are."""
-    table = np.zeros(_power(width), dtype=np.float32)
-    for position in range(len(query_columns)):
-        table[query_columns[position]] = query_weights[position]
-    count = len(indptr) - 1
-    scores = np.empty(count, dtype=np.float32)
-    kept = np.empty(count, dtype=np.int64)
-    size = 0
-    for slot in range(count):
-        if len(alive) and not alive[slot]:
-            continue
-        score = _score(columns, weights, indptr[slot], indptr[slot + 1], table)
-        if score > 0:
-            scores[size] = score
-            kept[size] = slot
-            size += 1
-    ordered(scores, kept, size, best, best_scores, k)
-    return min(size, k)

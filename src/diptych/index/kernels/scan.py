@@ -6,81 +6,33 @@ import numpy as np
 from numba import boolean, int32, int64, types, uint8, uint16, uint32
 
 from diptych.index.kernels import GROUP
-from diptych.index.kernels.jit import PREPARED, jit, mapped
+from diptych.index.kernels.jit import PREPARED, Array, Prepared, jit, mapped
 from diptych.index.kernels.rows import kth_largest
 from diptych.index.kernels.simd import ROUND, add_rows, prefetch, trailing_zeros
 
-_BIN = 7  # sums are counted by their upper 9 bits
-BINS = (65_535 >> _BIN) + 1
-
-_SUMS = uint16[::1], uint32[::1]
-_CANDIDATES = uint16[::1], int32[::1], int64, int64, int64
-_COUNTERS = int64[::1], int64[::1], int64[::1]
 _CODES = mapped(uint16), mapped(uint8)
 POSTINGS = mapped(uint8, 3), mapped(uint8, 3), mapped(int64), mapped(int32, 2), *_CODES, int64
-_FOUND = uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1]
+_Postings = tuple[Array, Array, Array, Array, Array, Array, int]
+
+# The candidates of each query: their sums and numbers, how many they are, and the least sum that matters.
+_BEST = types.Tuple((uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1]))
+_Best = tuple[Array, Array, Array, Array]
 
 
-@jit(int64, uint16[::1], int64, int64, int64[::1])
-def _about_kth(values: np.ndarray, size: int, k: int, bins: np.ndarray) -> int:
-    """At most the k-th largest value and less than a bin below it; cheaper than finding it."""
-    bins[:] = 0
-    for place in range(size):
-        bins[values[place] >> _BIN] += 1
-    above = 0
-    for number in range(len(bins) - 1, -1, -1):
-        above += bins[number]
-        if above >= k:
-            return number << _BIN
-    return 0
-
-
-@jit(int64, *_CANDIDATES, int64[::1], int64[::1], int64)
-def _pruned(
-    values: np.ndarray,
-    slots: np.ndarray,
-    size: int,
-    k: int,
-    window: int,
-    bins: np.ndarray,
-    thresholds: np.ndarray,
-    query: int,
-) -> int:
-    """Raise the threshold and drop what is below it; returns how many candidates are left, still by slot."""
-    if size < k:
-        return size
-    thresholds[query] = max(thresholds[query], _about_kth(values, size, k, bins) - window)
-    left = 0
-    for place in range(size):
-        if values[place] >= thresholds[query]:
-            values[left] = values[place]
-            slots[left] = slots[place]
-            left += 1
-    return left
-
-
-@jit(int64, *_CANDIDATES, boolean, int64[::1], int64)
-def settled(
-    values: np.ndarray,
-    slots: np.ndarray,
-    size: int,
-    k: int,
-    window: int,
-    final: bool,
-    thresholds: np.ndarray,
-    query: int,
-) -> int:
-    """As :func:`_pruned`, with the k-th largest value itself; ``final``: exactly k are left."""
-    if size < k:
-        return size
-    kth = np.int64(kth_largest(values, size, k))
-    least = kth if final else max(np.int64(1), kth - window)
+@jit(types.void, _BEST, int64, int64, int64, boolean)
+def _settle(best: _Best, query: int, k: int, window: int, final: bool) -> None:
+    """Raise a query's threshold and drop what is below it; ``final``: exactly k are left. They are still by slot."""
+    values, slots, found, thresholds = best[0][query], best[1][query], best[2], best[3]
+    if found[query] < k:
+        return
+    kth = np.int64(kth_largest(values, found[query], k))
+    least = kth if final else max(thresholds[query], kth - window)
     equal = k
-    for place in range(size):
+    for place in range(found[query] if final else 0):
         if values[place] > kth:
             equal -= 1  # of those equal to the k-th so many first ones stay
     left = 0
-    for place in range(size):
+    for place in range(found[query]):
         value = np.int64(values[place])
         if value < least:
             continue
@@ -93,29 +45,29 @@ def settled(
         left += 1
     # Later ones that are only equal would come behind.
     thresholds[query] = max(thresholds[query], kth + 1 if final else least)
-    return left
+    found[query] = left
 
 
-@jit(int64, *_SUMS, int64, int64, mapped(boolean), *_CANDIDATES, boolean, *_COUNTERS, int64)
-def collected(
-    totals: np.ndarray,
-    masks: np.ndarray,
+_SUMS = uint16[::1], uint32[::1]
+
+
+@jit(types.void, _BEST, int64, *_SUMS, int64, int64, mapped(boolean), int64, int64, boolean, int64[::1])
+def _collect(
+    best: _Best,
+    query: int,
+    totals: Array,
+    masks: Array,
     first: int,
     count: int,
-    alive: np.ndarray,
-    values: np.ndarray,
-    slots: np.ndarray,
-    size: int,
+    alive: Array,
     k: int,
     window: int,
     final: bool,
-    bins: np.ndarray,
-    thresholds: np.ndarray,
-    limits: np.ndarray,
-    query: int,
-) -> int:
-    """Add a block's documents above the threshold; returns how many candidates there are, -1: too many."""
-    capacity = len(values)
+    limits: Array,
+) -> None:
+    """Add a block's documents above the threshold to a query's; ``found`` becomes -1 where they are too many."""
+    values, slots, found, thresholds = best[0][query], best[1][query], best[2], best[3]
+    capacity, size = len(values), found[query]
     for word in range(len(masks)):
         mask = masks[word]
         while mask:
@@ -126,18 +78,21 @@ def collected(
             if slot >= count or value < thresholds[query] or (len(alive) and not alive[slot]):
                 continue
             if size >= limits[query]:
-                size = _pruned(values, slots, size, k, 0 if final else window, bins, thresholds, query)
-                if size > capacity - (capacity >> 2) and capacity < count:
+                found[query] = size
+                _settle(best, query, k, 0 if final else window, False)
+                if found[query] > capacity - (capacity >> 2) and capacity < count:
                     if not final:
-                        return -1
-                    size = settled(values, slots, size, k, window, final, thresholds, query)
+                        found[query] = -1
+                        return
+                    _settle(best, query, k, window, final)
+                size = found[query]
                 limits[query] = min(capacity, max(2 * size, limits[query]))
                 if value < thresholds[query]:
                     continue
             values[size] = value
             slots[size] = slot
             size += 1
-    return size
+    found[query] = size
 
 
 # Queries whose sums over a span of documents are kept together: while they pass, rows come from the cache.
@@ -148,15 +103,15 @@ _SPARE = 32  # candidates beyond 2k before the threshold is raised for the first
 
 @jit(boolean, *_CODES, int64, mapped(int32), int32[::1], uint32[::1], int64, int64, uint16[::1])
 def _scatter(
-    documents: np.ndarray,
-    codes: np.ndarray,
+    documents: Array,
+    codes: Array,
     base: int,
-    offsets: np.ndarray,
-    lists: np.ndarray,
-    weights: np.ndarray,
+    offsets: Array,
+    lists: Array,
+    weights: Array,
     start: int,
     end: int,
-    sums: np.ndarray,
+    sums: Array,
 ) -> bool:
     """Add the posting lists of a query to its sums over one span; returns whether there were any postings.
 
@@ -182,13 +137,7 @@ def _scatter(
 
 @jit(types.void, mapped(uint8, 2), int64[::1], uint16[::1], int64, int64, int64, uint16[:, ::1])
 def _bound(
-    bounds: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    block: int,
-    start: int,
-    end: int,
-    rests: np.ndarray,
+    bounds: Array, rows: Array, weights: Array, block: int, start: int, end: int, rests: Array
 ) -> None:
     """Per round and group, what a query's hubs of that round and of later ones can add to a document's sum."""
     total = np.zeros(bounds.shape[1], dtype=np.uint16)
@@ -201,57 +150,43 @@ def _bound(
 
 
 @jit(inline=True)
-def _any(masks: np.ndarray) -> bool:
+def _any(masks: Array) -> bool:
     found = np.uint32(0)
     for word in range(len(masks)):
         found |= masks[word]
     return bool(found != 0)
 
 
-@jit(types.void, *POSTINGS, mapped(boolean), int64, *PREPARED, int64[::1], boolean, int64, *_FOUND)
+@jit(types.void, types.Tuple(POSTINGS), mapped(boolean), int64, PREPARED, int64[::1], boolean, int64, _BEST)
 def scan(
-    hubs: np.ndarray,
-    bounds: np.ndarray,
-    starts: np.ndarray,
-    offsets: np.ndarray,
-    documents: np.ndarray,
-    codes: np.ndarray,
-    span: int,
-    alive: np.ndarray,
+    postings: _Postings,
+    alive: Array,
     count: int,
-    hub_rows: np.ndarray,
-    hub_weights: np.ndarray,
-    hub_ends: np.ndarray,
-    lists: np.ndarray,
-    list_weights: np.ndarray,
-    list_ends: np.ndarray,
-    windows: np.ndarray,
+    prepared: Prepared,
+    windows: Array,
     final: bool,
     k: int,
-    values: np.ndarray,
-    slots: np.ndarray,
-    found: np.ndarray,
-    thresholds: np.ndarray,
+    best: _Best,
 ) -> None:
     """Per query the documents whose sum can belong to one of the ``k`` best.
 
     Args:
-        hubs: (blocks, hubs, block) codes of frequent terms, laid out for :func:`add_rows`.
-        bounds: (spans, hubs, span // GROUP) the largest code of each hub in each group of documents.
-        offsets: (spans, lists + 1) where each list begins within its span's postings.
+        postings: (blocks, hubs, block) codes of frequent terms, laid out for :func:`add_rows`, and of each hub the
+            largest code in each group of documents, (spans, hubs, span // GROUP); where each list begins, in
+            postings and, (spans, lists + 1), within its span's; numbers, codes; documents in a span.
         alive: (documents,) which can be found; empty: all.
-        values, slots: (queries, room) the candidates' sums and numbers, at least 2k wide or a column for each
-            document.
-        found: (queries,) how many they are; -1: more than there is room for.
-        thresholds: (queries,) the least sum of a candidate.
+        best: without candidates, every least sum 1; (queries, room) at least 2k wide or a column for each document.
+            Of how many become -1 there are more than there is room for.
     """
+    hubs, bounds, starts, offsets, documents, codes, span = postings
+    hub_rows, hub_weights, hub_ends, lists, list_weights, list_ends, _, _ = prepared
+    found, thresholds = best[2], best[3]
     block = hubs.shape[2]
     sums = np.zeros((min(_TILE, len(found)), span), dtype=np.uint16)
     touched = np.zeros(_TILE, dtype=np.bool_)
     totals = np.zeros(block, dtype=np.uint16)
     masks = np.zeros(block // 32, dtype=np.uint32)
-    bins = np.empty(BINS, dtype=np.int64)
-    limits = np.full(len(found), min(values.shape[1], 2 * k + _SPARE))
+    limits = np.full(len(found), min(best[0].shape[1], 2 * k + _SPARE))
     sum_address, total_address, mask_address = sums.ctypes.data, totals.ctypes.data, masks.ctypes.data
     row_address, weight_address = hub_rows.ctypes.data, hub_weights.ctypes.data
     longest = hub_ends[0] if len(found) else 0
@@ -259,70 +194,41 @@ def scan(
         longest = max(longest, hub_ends[query] - hub_ends[query - 1])
     rests = np.empty((len(sums), 1 + longest // ROUND, bounds.shape[2]), dtype=np.uint16)
     hub_address, rest_address = hubs.ctypes.data, rests.ctypes.data
-    found[:] = 0
-    thresholds[:] = 1
     for number in range(len(starts) - 1):
+        first, base = number * (span // block), starts[number]
         for begun in range(0, len(found), _TILE):
             tile = range(begun, min(begun + _TILE, len(found)))
             for query in tile:
                 place = query - begun
                 sums[place] = 0
-                start = list_ends[query - 1] if query else 0
+                start, end = list_ends[query - 1] if query else 0, list_ends[query]
                 touched[place] = found[query] >= 0 and _scatter(
-                    documents,
-                    codes,
-                    starts[number],
-                    offsets[number],
-                    lists,
-                    list_weights,
-                    start,
-                    list_ends[query],
-                    sums[place],
+                    documents, codes, base, offsets[number], lists, list_weights, start, end, sums[place]
                 )
                 start = hub_ends[query - 1] if query else 0
                 _bound(bounds[number], hub_rows, hub_weights, block, start, hub_ends[query], rests[place])
-            first = number * (span // block)
             for piece in range(first, min(first + span // block, hubs.shape[0])):
                 for query in tile:
-                    start = hub_ends[query - 1] if query else 0
-                    if found[query] < 0 or not (touched[query - begun] or hub_ends[query] > start):
+                    place, start = query - begun, hub_ends[query - 1] if query else 0
+                    if found[query] < 0 or not (touched[place] or hub_ends[query] > start):
                         continue
+                    groups = place * rests.shape[1] * bounds.shape[2] + (piece - first) * (block // GROUP)
                     add_rows(
-                        sum_address + 2 * ((query - begun) * span + (piece - first) * block),
+                        sum_address + 2 * (place * span + (piece - first) * block),
                         total_address,
                         mask_address,
                         hub_address + piece * hubs.shape[1] * block,
                         row_address + 8 * start,
                         weight_address + 2 * start,
-                        rest_address
-                        + 2 * ((query - begun) * rests.shape[1] * bounds.shape[2])
-                        + 2 * (piece - first) * (block // GROUP),
+                        rest_address + 2 * groups,
                         2 * bounds.shape[2],
                         hub_ends[query] - start,
                         np.uint16(thresholds[query]),
                         block // GROUP,
                     )
-                    if not _any(masks):
-                        continue
-                    found[query] = collected(
-                        totals,
-                        masks,
-                        piece * block,
-                        count,
-                        alive,
-                        values[query],
-                        slots[query],
-                        found[query],
-                        k,
-                        windows[query],
-                        final,
-                        bins,
-                        thresholds,
-                        limits,
-                        query,
-                    )
+                    if _any(masks):
+                        begin, window = piece * block, windows[query]
+                        _collect(best, query, totals, masks, begin, count, alive, k, window, final, limits)
     for query in range(len(found)):
         if found[query] > 0:
-            found[query] = settled(
-                values[query], slots[query], found[query], k, windows[query], final, thresholds, query
-            )
+            _settle(best, query, k, windows[query], final)

@@ -92,20 +92,8 @@ def add_rows(
 
     def generate(target: Any, builder: Any, _: Any, arguments: Any) -> Any:
         emit = _Emitter(builder)
-        names = [
-            "groups",
-            "group",
-            "rounds",
-            "round",
-            "terms",
-            "term",
-            "check",
-            "look",
-            "leave",
-            "store",
-            "done",
-        ]
-        blocks = {name: builder.append_basic_block(name) for name in names}
+        names = "groups group rounds round terms term check look leave store done"
+        blocks = {name: builder.append_basic_block(name) for name in names.split()}
         limit = emit.splat(arguments[9])
         before = builder.block
         builder.branch(blocks["groups"])
