@@ -14,18 +14,16 @@ from scipy.stats import kendalltau, pearsonr
 
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.evaluation import evaluate
+from diptych.evaluation.agreement import faithfulness, overlap_at, rank_agreement
 from diptych.metrics import GroundTruth, top_k
 from diptych.sparse.measures import (
     CaptionWords,
     StaticEmbedding,
     empty_share,
     exact_at,
-    faithfulness,
     flops,
     leading_terms,
     nonzeros,
-    overlap_at,
-    rank_agreement,
     semantic_at,
 )
 from diptych.sparse.vocabulary import SPECIAL_TERMS, TermVocabulary, bert_tokenizer

@@ -31,10 +31,11 @@ from diptych.encoders.dual_encoder import EncoderHeader
 from diptych.encoders.embeddings import Embeddings, EncodedCollection, SparseEmbeddings, canonical_rows
 from diptych.encoders.targets.contract import TargetHeader
 from diptych.evaluation import evaluate
+from diptych.evaluation.agreement import Faithfulness
 from diptych.index.storage import FileRecord, Header
 from diptych.metrics import GroundTruth
 from diptych.sparse.evaluate import SparseMeasures
-from diptych.sparse.measures import Deviation, Faithfulness
+from diptych.sparse.measures import Deviation
 from diptych.training.features import FeatureOptions, FeatureStore
 
 _ROWS = np.eye(4, 3, dtype=np.float32)

@@ -15,18 +15,16 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.table import Cell, Table, Tabular
 from diptych.encoders.embeddings import EncodedCollection
 from diptych.evaluation import Result, compare, evaluate
+from diptych.evaluation.agreement import Faithfulness, faithfulness, overlap_at
 from diptych.metrics import DIRECTIONS, GroundTruth, measure, similarity
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.sparse.measures import (
     Deviation,
-    Faithfulness,
     StaticEmbedding,
     empty_share,
-    faithfulness,
     flops,
     measure_deviation,
     nonzeros,
-    overlap_at,
 )
 from diptych.sparse.sparsified import SparsifiedCollection
 from diptych.sparse.vocabulary import TermVocabulary

@@ -1,4 +1,4 @@
-"""Measures of sparse rows: what they cost, what captions' terms mean, how faithful they are to the dense ones.
+"""Measures of sparse rows: what they cost, and what captions' terms mean.
 
 **Co-activation** is how many terms a caption and an image share (Definition 1, Eq. 3.1).
 
@@ -14,9 +14,6 @@ weight and to pieces of words, nor which embedding it used; here:
 - a vector belongs to a word: a term that begins one (``dog``) has the vector of that word, one that continues a word
   (``##ing``) has none. A caption says words: its pieces are joined (``mo ##ped`` → ``moped``) and the word's vector is
   looked up, or, where the embedding has vectors of pieces, is the mean of the pieces' vectors.
-
-**Faithfulness** is whether sparse rows answer the same queries, with the same items, as the dense ones (Table 3.5,
-Figure 3.2b). Kendall's τ on what both lists have is in the published code and not in the thesis.
 
 Source: Nguyen, Hendriksen, Yates and de Rijke, Multimodal learned sparse retrieval with probabilistic expansion
 control, ECIR 2024 (thesis ch. 3).
@@ -36,7 +33,6 @@ from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.fingerprint import fingerprint_arrays
 from diptych.data.word_vectors import read_word_vectors
 from diptych.encoders.embeddings import canonical_rows
-from diptych.evaluation import Result
 from diptych.metrics.products import unit_rows
 from diptych.metrics.runs import places
 from diptych.sparse.vocabulary import CONTINUATION, TermVocabulary, source_tokenizer
@@ -284,90 +280,3 @@ def measure_deviation(
     unknown = float((others & ~np.any(vectors, axis=1)[leading]).sum() / max(1, others.sum()))
     found = Deviation(k, float(exact.mean()), float(semantic.mean()), embedding.name, unknown, words.unknown)
     return found, {"exact": exact, "semantic": semantic}
-
-
-@dataclass(frozen=True)
-class Faithfulness:
-    """Agreement of a sparse ranking with that of the dense embeddings."""
-
-    direction: str  # whose queries, ``t2i`` or ``i2t``
-    pearson: dict[str, float]  # measure → correlation of the values per query; NaN where a side has one value
-    k: int  # how long the lists are of which overlap and agreement are
-    overlap: float  # mean over queries of the share of the k that both lists have
-    kendall: float  # mean over queries of Kendall's τ-b of the two orders of what both have; NaN where none has one
-    without_order: int  # queries that have none: fewer than two items in common, or all of them tied
-    queries: int
-
-
-def faithfulness(
-    dense: Result,
-    sparse: Result,
-    dense_lists: tuple[np.ndarray, np.ndarray],
-    sparse_lists: tuple[np.ndarray, np.ndarray],
-    *,
-    direction: str = "t2i",
-    measures: Sequence[str] = ("R@1", "R@5", "MRR@10"),
-) -> Faithfulness:
-    """Compare two evaluations of one test set, query by query; lists: (n_queries, k) best items, and their scores."""
-    queries, correlations = len(dense_lists[0]), {}
-    for name in measures:
-        for which, result in (("dense", dense), ("sparse", sparse)):
-            if name not in result.per_query.get(direction, {}):
-                raise DataError(
-                    f"the {which} result has no {direction} {name} per query", f"evaluate it by {name}"
-                )
-        mine, theirs = (result.per_query[direction][name] for result in (dense, sparse))
-        both = np.isfinite(mine) & np.isfinite(theirs)
-        queries, correlations[name] = int(both.sum()), _pearson(mine[both], theirs[both])
-    agreement = rank_agreement(*dense_lists, *sparse_lists)
-    ordered = np.isfinite(agreement)
-    return Faithfulness(
-        direction=direction,
-        pearson=correlations,
-        k=dense_lists[0].shape[1],
-        overlap=float(overlap_at(dense_lists[0], sparse_lists[0]).mean()),
-        kendall=float(agreement[ordered].mean()) if ordered.any() else float("nan"),
-        without_order=int(np.sum(~ordered)),
-        queries=queries,
-    )
-
-
-def _pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Return Pearson's correlation of two lists of values; NaN where one of them is constant or empty."""
-    if not len(first) or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return float("nan")
-    mine, theirs = first - first.mean(), second - second.mean()
-    return float(np.clip(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)), -1.0, 1.0))
-
-
-def overlap_at(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return (n,) shares of the k places of two (n, k) lists that hold an item which both have; -1: an empty place."""
-    return np.asarray(np.any(_same(first, second), axis=2).mean(axis=1))
-
-
-def rank_agreement(
-    first: np.ndarray, first_scores: np.ndarray, second: np.ndarray, second_scores: np.ndarray
-) -> np.ndarray:
-    """Return (n,) Kendall's τ-b between the scores of two (n, k) lists for the items that both have.
-
-    It is NaN where fewer than two items are common, or one list ties all of them.
-
-    Source: Kendall, The treatment of ties in ranking problems, Biometrika 1945.
-    """
-    same = _same(first, second)
-    common = np.any(same, axis=2)
-    there = np.where(common, np.take_along_axis(second_scores, np.argmax(same, axis=2), axis=1), 0.0)
-    pairs = common[:, :, None] & common[:, None, :]
-    pairs &= np.tri(first.shape[1], k=-1, dtype=bool)[None]  # each pair once
-    mine, theirs = (np.sign(one[:, :, None] - one[:, None, :]) * pairs for one in (first_scores, there))
-    agreeing = np.sum(mine * theirs, axis=(1, 2))
-    untied = np.sqrt(np.sum(mine != 0, axis=(1, 2)) * np.sum(theirs != 0, axis=(1, 2)))
-    return np.asarray(np.divide(agreeing, untied, out=np.full(len(first), np.nan), where=untied > 0))
-
-
-def _same(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    if first.ndim != 2 or first.shape != second.shape:
-        raise MismatchError(
-            f"lists of shape {first.shape} and {second.shape} cannot be compared", "take the same k of both"
-        )
-    return np.asarray((first[:, :, None] == second[:, None, :]) & (first >= 0)[:, :, None])
