@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import file_errors, read_json, read_lines, read_toml
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import MAX_LEVELS, plain_text
@@ -77,7 +77,7 @@ class CategoryTree:
         self.children: np.ndarray = np.bincount(self.parent + 1, minlength=n + 1)[1:]
         self.is_leaf: np.ndarray = self.children == 0
         self.shares_name: np.ndarray = np.array([names[path[-1]] > 1 for path in self.paths], dtype=bool)
-        self.fingerprint: str = fingerprint_lists(self.paths)
+        self.fingerprint: str = fingerprint(iter(self.paths))
 
     def __len__(self) -> int:
         return len(self.paths)

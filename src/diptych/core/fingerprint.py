@@ -42,11 +42,6 @@ def fingerprint(*values: Any) -> str:
     return _digest(piece.encode(errors=_HALVES) for piece in pieces())
 
 
-def fingerprint_lists(*lists: Iterable[Any]) -> str:
-    """The :func:`fingerprint` of lists of JSON-able values, which are gone through and never held."""
-    return fingerprint(*map(iter, lists))
-
-
 def _list_pieces(values: Iterator[Any]) -> Iterator[str]:
     before = "["
     while block := list(islice(values, _BLOCK)):

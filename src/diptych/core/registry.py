@@ -36,15 +36,11 @@ def plug_ins(*groups: str, load: Callable[[EntryPoint], Any] = EntryPoint.load) 
 
 
 class Declared(Protocol):
-    """The protocol of a registry's members: a name and a one-line description."""
+    """A registry's member."""
 
     @property
     def name(self) -> str:
         """The name by which it is chosen."""
-
-    @property
-    def description(self) -> str:
-        """One line for help texts."""
 
 
 T = TypeVar("T", bound=Declared)

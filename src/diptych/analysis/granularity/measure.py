@@ -17,7 +17,7 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import atomic_folder, create_array
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
@@ -70,7 +70,7 @@ def granularity(
             "split": split,
             "images": len(np.unique(image)),
             "captions": len(texts),
-            "text": text or fingerprint_lists(texts),
+            "text": text or fingerprint(iter(texts)),
             "language": language.line(),
             "compat": compat,
             **asdict(how),

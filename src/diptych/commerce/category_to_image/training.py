@@ -32,7 +32,7 @@ from diptych.commerce.category_to_image.model import (
 from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
 from diptych.training.run import TrainingFolder
@@ -309,7 +309,7 @@ def train(
         **options.model_dump(mode="json"),
         "encoders": encoders,
         "products": [part.catalogue.fingerprint for part in parts],
-        "query texts": fingerprint_lists(categories.texts),
+        "query texts": fingerprint(iter(categories.texts)),
         "pictures": pictured(*(part.pictured for part in parts)) if "image" in options.sides else "",
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:
