@@ -125,11 +125,13 @@ def catalogue_of(
         items.setdefault(item if product in (None, "") else str(product), []).append(row)
     titles, texts, paths = list[str](), list[tuple[str, ...]](), list[list[Names]]()
     known: dict[Any, Any] = {}  # what many products have is held once
+    is_named = attribute_form == "named"
     for rows in items.values():
         given = [records[row] for row in rows]
         titles.append(next(filter(None, (plain_text(str(one.get("title") or "")) for one in given)), ""))
         pairs = (pair for one in given for pair in attributes_of(one))
-        own = tuple(dict.fromkeys(_text(*pair, attribute_form) for pair in pairs))
+        named = ((label.replace("_", " ").strip() * is_named, value) for label, value in pairs)
+        own = tuple(dict.fromkeys(f"{label}: {value}" if label else value for label, value in named))
         texts.append(known.setdefault(own, own))
         places = dict.fromkeys(path for one in given for path in paths_of(one))
         paths.append([known.setdefault(path, path) for path in places])
@@ -174,11 +176,6 @@ def catalogue_of(
         picture_rows=np.array([next((row for row in rows if pictured[row]), -1) for rows in items.values()]),
         notes=(*collection.notes, *(f"{note}: {count:,}" for note, count in notes.items() if count)),
     )
-
-
-def _text(name: str, value: str, form: AttributeForm) -> str:
-    name = name.replace("_", " ").strip() if form == "named" else ""
-    return f"{name}: {value}" if name else value
 
 
 CategoryText = Literal["name", "path", "unique"]
@@ -230,8 +227,7 @@ def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
     """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
     if setting == "all":
         return np.unique(nodes_on_paths(catalogue)[1])
-    places, is_general = catalogue.places, setting == "most-general"
-    return np.unique(catalogue.tree.root[places] if is_general else places)
+    return np.unique(catalogue.tree.root[catalogue.places] if setting == "most-general" else catalogue.places)
 
 
 Relevance = Literal["label", "path"]

@@ -12,6 +12,7 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from diptych.core.extras import require
 from diptych.core.files import write_rows
 
 if TYPE_CHECKING:
@@ -225,8 +226,6 @@ class Table:
 
         In a column of numbers what is missing is NaN.
         """
-        from diptych.core.extras import require
-
         numbers = {place for row in self.rows for place, cell in enumerate(row) if cell.value is not None}
 
         def content(place: int, cell: Cell) -> str | float:

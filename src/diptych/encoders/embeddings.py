@@ -22,6 +22,8 @@ from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
+from diptych.data import read_collection
+from diptych.data.captions import choose_captions
 from diptych.data.collection import Collection
 from diptych.data.columns import StringTable, write_strings
 
@@ -141,8 +143,6 @@ class Origin:
         return f"{self.split or 'all'}{chosen}"
 
     def collection(self) -> Collection:
-        from diptych.data.captions import choose_captions
-
         collection = read_data(self.data)
         part = collection if self.split is None else collection.split(self.split)
         return choose_captions(part, self.captions)
@@ -174,7 +174,6 @@ def read_data(section: Mapping[str, Any]) -> Collection:
         return scenes(**section["scenes"])
     if section.get("path") is None:
         raise UsageError("the recipe names no data", "give a dataset with --data")
-    from diptych.data import read_collection
 
     collection = read_collection(section["path"], section.get("reader"), **(section.get("options") or {}))
     if section.get("skip_bad_images"):

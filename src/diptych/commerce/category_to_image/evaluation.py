@@ -1,11 +1,7 @@
 """Evaluate category-to-image models: all models in all settings with several seeds (thesis section 7.4).
 
-::
-
-    EVALUATION/
-      category_evaluation.json   what was evaluated and how, except for models, settings and seeds
-      units/SETTING-MODEL-….npz  values per query and first products of every model and seed
-      results.json               tables, groups, errors, examples; written last
+A folder has ``category_evaluation.json``, its protocol, ``units/SETTING-MODEL-….npz``, values per query of every model
+and seed, and ``results.json``, all that is printed, written last.
 """
 
 from __future__ import annotations
@@ -134,8 +130,16 @@ class Worker:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> ModelResult:
-        spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
-        test = self.products["test"]
+        from diptych.commerce.category_to_image.training import train
+
+        spent, protocol, test = time.process_time(), self.protocol, self.products["test"]
+        if self.given or unit.seed is None:
+            ranker = self.given or RANKERS[unit.model](test)
+        else:
+            learn: Any = learn_mixed if unit.model == MIXED else train
+            validation = self.products.get("validation")
+            ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
+            check_stop("stopped: every model that was measured is kept")
         judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
         about = {"dataset": test.catalogue.name, "test": protocol.test, "query text": protocol.query}
         scored = Scored.of(ranker, test, self.categories, judged)
@@ -164,16 +168,6 @@ class Worker:
                 "processor_seconds": round(time.process_time() - spent, 3),
             },
         )
-
-    def _ranker(self, unit: Unit) -> Ranker:
-        from diptych.commerce.category_to_image.training import train
-
-        if self.given or unit.seed is None:
-            return self.given or RANKERS[unit.model](self.products["test"])
-        learn, validation = (learn_mixed if unit.model == MIXED else train), self.products.get("validation")
-        model: Ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
-        check_stop("stopped: every model that was measured is kept")
-        return model
 
 
 def _on_one_thread(work: Worker) -> Worker:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.images import ImageEncoder, image_rows, open_image_encoder
@@ -31,9 +32,6 @@ from diptych.encoders.targets.contract import (
 )
 from diptych.encoders.targets.kinds.dual import DualTexts
 from diptych.metrics.runs import starts
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
@@ -269,8 +267,6 @@ class FeatureMaker:
 
     def products(self, catalogue: Catalogue) -> ProductFeatures:
         """Return embeddings of products, computed once; zeros for an image that is missing or, logged, unreadable."""
-        from scipy.sparse import csr_array
-
         images, pictured = None, catalogue.pictured
         if self.image is not None:
             images, pictured = image_rows(self.image, catalogue, self.root / "pictures")

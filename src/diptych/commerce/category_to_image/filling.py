@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import field_validator
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue, validation_split
 from diptych.commerce.category_to_image.results import count_cell, percent
@@ -28,9 +29,6 @@ from diptych.core.files import atomic_path, write_json, write_rows
 from diptych.core.options import parameter
 from diptych.core.table import Cell, Table
 from diptych.metrics.runs import blocks
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Candidates = Literal["specific", "all"]
 Against = Literal["level", "siblings"]
@@ -106,8 +104,6 @@ class Filler:
     @cached_property
     def below(self) -> csr_array:
         """(c, nodes): 1 where a candidate is a node or below it."""
-        from scipy.sparse import csr_array
-
         lineage = self.tree.lineage[self.candidates]
         row, level = np.nonzero(lineage >= 0)
         entries = np.ones(len(row)), (row, lineage[row, level])

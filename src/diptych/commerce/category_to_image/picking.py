@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.results import count_cell, percent
@@ -20,9 +21,6 @@ from diptych.core.table import Table, Tabular
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 PICKS = "picks.json"
 

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Judged, assign_splits, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
@@ -30,9 +31,6 @@ from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
 from diptych.metrics.runs import starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 _K1, _B = 1.5, 0.75  # of BM25
 

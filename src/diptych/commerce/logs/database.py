@@ -1,10 +1,9 @@
 """The database of an import, a DuckDB that reaches the given files and nothing else; and its SQL of a file's rows.
 
-Text is read line by line and taken apart here. DuckDB's own CSV reader is not used, for three measured reasons:
-a quotation mark that is never closed makes it lose the rest of the file in silence, what it rejects depends on
-the number of threads, and with CRLF and LF in one file it may read nothing. So a line is a row: values in
-quotation marks may hold delimiters, but no line breaks. A row with another number of values than the first line,
-with bad quotation marks, with NUL or with bytes that are not UTF-8 is unreadable, and is counted.
+Text is taken apart line by line, for DuckDB's own CSV reader loses the rest of a file in silence where a quotation mark
+is never closed, rejects by the number of threads, and may read nothing with CRLF and LF in one file. So a line is a
+row: values in quotation marks may hold delimiters, but no line breaks. A row with another number of values than the
+first line, with bad quotation marks, NUL or bytes that are not UTF-8 is unreadable, and is counted.
 """
 
 from __future__ import annotations

@@ -94,14 +94,6 @@ def _pointers(line: bytes) -> list[tuple[str, str]]:
         return []
 
 
-def check_whole(file: SourceFile) -> None:
-    """Raise a DataError for a gzipped file that is cut; the database would read what there is of it."""
-    if file.gzipped:
-        with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
-            while handle.read(_BEGINNING):
-                pass
-
-
 TARGETS = (
     *("time", "client", "visitor", "session", "device", "channel", "country", "action", "page_type"),
     *("query", "item", "price", "purchase", "address", "agent"),

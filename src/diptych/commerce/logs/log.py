@@ -1,15 +1,7 @@
 """Log: a folder of canonical events, as an import wrote it.
 
-::
-
-    LOG/
-      log.json                     what it was made of, how, and what every rule dropped
-      events/bucket=00/part.parquet
-      …
-
-Events are in as many buckets as ``log.json`` says, by a hash of their client, so that everything about one
-client is in one bucket and a pass over the log needs the memory of a bucket; inside a bucket they are in the
-order of client, time and event.
+Events are in as many buckets (``events/bucket=00/part.parquet``, …) as ``log.json`` says, by a hash of their client:
+all of a client is in one, a pass needs the memory of one, and in it events are in the order of client, time and event.
 """
 
 from __future__ import annotations

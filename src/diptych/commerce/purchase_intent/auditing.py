@@ -1,11 +1,4 @@
-"""Leak audits: every check on a table of features and what it finds, kept as a folder.
-
-::
-
-    AUDIT/
-      leak_audit.json     of what, how, all findings
-      findings.csv        the same findings as a table
-"""
+"""Leak audits: every check on a table of features and what it finds, kept as a folder."""
 
 from __future__ import annotations
 

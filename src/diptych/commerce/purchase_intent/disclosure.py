@@ -55,22 +55,20 @@ class DisclosureControl(Options):
         if self.hide_rates:
             rows = [row for row in rows if "at_least" not in row or row["share"] >= _FLOOR]
             rows = [row for row in rows if row.get("what") not in ("purchase sessions", "purchasers")]
-        suppressed = {place for place, row in enumerate(rows) if self._is_small(row)} if count else set()
-        parts: dict[Any, list[int]] = {}
+        suppressed, parts = set[int](), dict[Any, list[int]]()
         for place, row in enumerate(rows if count else ()):
+            others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
+            if self.small(others, *(row.get(name) for name in _COUNTS)):
+                suppressed.add(place)
             if row.get(count) and row.get("device") != "all" and row.get("devices") != "> 1":
                 parts.setdefault(row.get(whole), []).append(place)
         for places in parts.values():
-            others = sorted(set(places) - suppressed, key=lambda place: rows[place][count])
-            if len(places) - len(others) == 1:
-                suppressed |= set(others[:1])
+            rest = sorted(set(places) - suppressed, key=lambda place: rows[place][count])
+            if len(places) - len(rest) == 1:
+                suppressed |= set(rest[:1])
         shown = [self._suppressed(row, place in suppressed) for place, row in enumerate(rows)]
         hidden = _OF_RATES if self.hide_rates else ()
         return [{name: value for name, value in row.items() if name not in hidden} for row in shown]
-
-    def _is_small(self, row: Row) -> bool:
-        others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
-        return self.small(others, *(row.get(name) for name in _COUNTS))
 
     def _suppressed(self, row: Row, is_suppressed: bool) -> dict[str, Any]:
         shown = dict(row)

@@ -1,11 +1,6 @@
 """Evaluate every model on every feature set, setting and step, in cross-validation (thesis section 6.5).
 
-::
-
-    EVALUATION/
-      intent_evaluation.json  what was evaluated and how
-      units/…                 the predictions of every model
-      results.json            the numbers; written last
+A folder has ``intent_evaluation.json``, its protocol, ``units/``, every model's predictions, and last ``results.json``.
 """
 
 from __future__ import annotations

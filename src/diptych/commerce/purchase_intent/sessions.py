@@ -3,15 +3,7 @@
 ``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
 ``queries``: one row per submitted query, normalised. Their rows have no order. A session ends after the gap without an
 event: strictly more, so that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of
-its first event.
-
-::
-
-    LOG/sessions/client-30min-10p-0a1b2c/
-      sessions.json                     of which log, by which options, and how many
-      sessions/part-0000.parquet
-      pages/part-0000.parquet
-      queries/part-0000.parquet
+its first event. ``LOG/sessions/client-30min-10p-0a1b2c/`` has a folder of each table, and ``sessions.json``.
 """
 
 from __future__ import annotations
@@ -83,11 +75,6 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
     letters = text.replace("İ", "i").lower().replace("ς", "σ")
     spaced = letters.re_replace(_BLANKS, " ").re_replace("^ | $", "")
     return ibis.ifelse(text.re_search(_ODD), spaced, text.lower())
-
-
-def _as_declared(table: ir.Table, name: str) -> ir.Table:
-    kinds = {"bool": "boolean", "double": "float64"}
-    return table.select(**{one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()})
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
@@ -189,6 +176,8 @@ def _run_pass(
             table = engine.sql(queries[name].format(**words))
             if name == "queries":
                 table = table.mutate(query=normalised(table["query"]).fill_null(""))
-            engine.write(_as_declared(table, name), folder / name / part)
+            kinds = {"bool": "boolean", "double": "float64"}
+            typed = {one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()}
+            engine.write(table.select(**typed), folder / name / part)
             if name == "sessions":
                 words["written"] = engine.read([folder / name / part], name).get_name()

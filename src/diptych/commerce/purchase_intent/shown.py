@@ -226,13 +226,6 @@ def reliability_charts(grid: Grid) -> list[Chart]:
     return charts
 
 
-def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
-    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
-    last = {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
-    each = product(last.items(), KINDS)
-    return [(setting, mine, kind) for (setting, mine), kind in each if any(row[kind] for row in mine)]
-
-
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
     """Return every feature's mean importance over steps with dynamic features, or all; most important first."""
     steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
@@ -244,8 +237,11 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 
 
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
-    charts = []
-    for setting, mine, kind in _panels(rows):
+    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
+    charts, last = [], {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
+    for (setting, mine), kind in product(last.items(), KINDS):
+        if not any(row[kind] for row in mine):
+            continue
         (title, decimals, scale), dynamic = KINDS[kind], {row["feature"] for row in mine if row["dynamic"]}
         means, bars = list(mean_importance(mine, kind).items())[:_MOST_FEATURES], []
         for name, colour in (("dynamic", "blue"), ("static", "orange")):

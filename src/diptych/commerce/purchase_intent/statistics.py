@@ -5,11 +5,8 @@ makes shares, intervals and standardised rates of them, in DuckDB, so that engin
 ``statistics.toml``. Intervals take sessions as independent of each other. Those of one visitor are not quite, so that
 with many sessions per visitor the truth lies outside more often than stated.
 
-::
-
-    FOLDER/
-      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
-      tables/overview.csv      the statistics as they may be shown, for spreadsheets
+A folder has ``description.json`` with all counts, unprotected: not to be passed on; and ``tables/``, the statistics as
+they may be shown, for spreadsheets.
 """
 
 from __future__ import annotations
@@ -120,17 +117,12 @@ _NAMES = {True: "purchase", False: "no purchase"}
 class Description(
     Artifact, kind="description", version=3, recreate="diptych intent describe LOG --out FOLDER"
 ):
-    """The statistics of a log.
+    """The statistics of a log."""
 
-    Attributes:
-        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
-            ``engine``, ``counts``, ``notes``. JSON-able.
-        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
-            may read them.
-    """
-
-    about: Mapping[str, Any]
-    unprotected: Mapping[str, Sequence[Row]]
+    about: Mapping[
+        str, Any
+    ]  # everything the numbers depend on: log, zone, fingerprints, options, counts, notes
+    unprotected: Mapping[str, Sequence[Row]]  # of each statistic; nothing but rows() may read them
     folder: Path = field(init=False, default=Path(), compare=False)  # where it is
 
     @property

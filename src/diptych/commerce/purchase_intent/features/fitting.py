@@ -37,22 +37,17 @@ EARLIER_DEVICES = tuple(name for name in HISTORY_COLUMNS if name.startswith("dev
 
 @dataclass(frozen=True)
 class SessionsView:
-    """n sessions.
+    """n sessions; pages begin at the left."""
 
-    Attributes:
-        columns: name → (n,) array of what is known at a session's start, see :data:`COLUMNS`. Texts are arrays of
-            ``str`` objects, numbers float64 with NaN where there is none.
-        page_types: (n, steps) ``str`` objects, :data:`NOTHING` where there is no page. Pages begin at the left.
-        page_times: (n, steps) int64 microseconds; 0 where there is no page.
-        labels: (n,) bool, true where the session ends in a purchase; None where that is not known yet.
-        pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
-            None where that is not known. Only fitting looks at it.
-    """
-
-    columns: Mapping[str, np.ndarray]
-    page_types: np.ndarray
-    page_times: np.ndarray
-    labels: np.ndarray | None = field(default=None, compare=False)
+    columns: Mapping[
+        str, np.ndarray
+    ]  # name → (n,) of what a start shows: str objects, or float64, NaN for none
+    page_types: np.ndarray  # (n, steps) str objects, NOTHING where there is no page
+    page_times: np.ndarray  # (n, steps) int64 microseconds; 0 where there is no page
+    labels: np.ndarray | None = field(
+        default=None, compare=False
+    )  # (n,) bool: it ends in a purchase, if known
+    # (n,) float64 pages opened before the first purchase, infinity without one; only fitting looks at it
     pages_before_purchase: np.ndarray | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
@@ -237,19 +232,8 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt((apart**2).sum(axis=1) / counts)
 
 
-def _days_since(view: SessionsView) -> np.ndarray:
-    days, orders = view.columns["days_since_purchase"], view.columns["orders"]
-    return np.stack([days, np.where(np.isnan(orders), np.nan, orders == 0)], axis=1)  # NaN: visitor not known
-
-
-def _week_day(view: SessionsView) -> np.ndarray:
-    days = view.columns["start_dow"][:, None]
-    return np.where(np.isnan(days), np.nan, days == np.arange(7))
-
-
-def _hour_cyclic(view: SessionsView) -> np.ndarray:
-    angle = view.columns["start_hour"] * (2 * np.pi / 24)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=1)
+def _is(values: np.ndarray, which: Any) -> np.ndarray:
+    return np.where(np.isnan(values), np.nan, values == which)
 
 
 def _column(name: str) -> Callable[[SessionsView], np.ndarray]:
@@ -263,11 +247,15 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-deviation": lambda view: _dwells(view)[1],
     "page-sequence-score": lambda view: view.page_types,
     "pages": lambda view: (view.page_types != NOTHING).sum(axis=1),
-    "week-day": _week_day,
-    "days-since-purchase": _days_since,
+    "week-day": lambda view: _is(view.columns["start_dow"][:, None], np.arange(7)),
+    "days-since-purchase": lambda view: np.stack(
+        [view.columns["days_since_purchase"], _is(view.columns["orders"], 0)], axis=1
+    ),
     "device-sequence-score": _devices,
     "switch-probability": lambda view: (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2),
-    "hour-cyclic": _hour_cyclic,
+    "hour-cyclic": lambda view: np.stack(
+        [turn(view.columns["start_hour"] * (2 * np.pi / 24)) for turn in (np.sin, np.cos)], axis=1
+    ),
 }  # others are their column
 _DECLARED = read_toml(Path(__file__).with_name("features.toml"))
 for _name, _one in _DECLARED.items():

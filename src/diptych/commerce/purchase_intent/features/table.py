@@ -1,11 +1,7 @@
 """FeatureTable: all that is known of sessions at every step, and which of them are in which population.
 
-::
-
-    FEATURES/
-      features.json      what it was made of and how, what was left out, the columns and page types
-      sessions.parquet   a row per session, by rising session_id: SESSION, the view's columns, and of step k
-                         page_type_k and page_us_k
+``sessions.parquet`` has a row per session, by rising session_id: SESSION, the view's columns, ``page_type_k`` and
+``page_us_k`` of every step k.
 """
 
 from __future__ import annotations

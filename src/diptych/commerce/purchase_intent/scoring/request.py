@@ -1,12 +1,5 @@
 """A session so far, as one JSON object: its events, what is known without any, and the visitor's history.
 
-::
-
-    {"id": "anything, given back with the score",
-     "start": "2019-10-01T19:30:00+02:00", "device": "pc", "channel": "paid", "visitor_id": "v17",
-     "events": [{"t": "2019-10-01T19:30:00+02:00", "page_type": "home"}, …],
-     "history": {"orders": 3, "days_since_purchase": 12.5, …}}
-
 ``events`` are enough. ``start`` is the arrival, before any page; ``visitor_id`` outside of the events is a visitor
 recognised on arrival; it, ``device`` and ``channel`` are of events that do not say theirs.
 """

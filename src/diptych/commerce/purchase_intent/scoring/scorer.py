@@ -1,14 +1,8 @@
 """Scorer: a folder of models, and the one object that a shop queries.
 
-::
-
-    SCORER/
-      scorer.json          what it was made of and how, and what was measured, by setting and step
-      model_card.md        the same for people
-      example.json         a made-up session to try it with
-      units/SETTING-STEP/  a model with its calibration, thresholds and scikit-learn pipeline (model/model.skops)
-
-A session that runs just now and a million sessions of a table go through the same view, features and model.
+``units/SETTING-STEP/`` has a model with its calibration, thresholds and scikit-learn pipeline (``model/model.skops``),
+``model_card.md`` what ``scorer.json`` says, for people, ``example.json`` a made-up session. A session that runs just
+now and a million sessions of a table go through the same view, features and model.
 """
 
 from __future__ import annotations
@@ -21,7 +15,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -30,6 +24,7 @@ from pydantic import Field
 from diptych.commerce.logs.schema import SECOND
 from diptych.commerce.purchase_intent.features import fitting as views
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import Calibration, FittedModel, log_odds
 from diptych.commerce.purchase_intent.scoring import request
 from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
@@ -38,9 +33,6 @@ from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.options import Options
 from diptych.core.reading import parse_json
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle, product
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fitting, Fold, fit_calibration
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
-from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
+from diptych.commerce.purchase_intent.scoring.scorer import Reason, Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import (
     TEXTS,
@@ -42,10 +42,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table, Tabular
 from diptych.metrics.bootstrap import Bootstrap
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring.scorer import Reason
-
 
 CARD, EXAMPLE = "model_card.md", "example.json"
 _SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)
