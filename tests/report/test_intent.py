@@ -26,11 +26,12 @@ from intent_rows import (
 from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.shown import (
+    DisclosureControl,
+    disclosing,
     evaluation_blocks,
     evaluation_tables,
     importance_charts,

@@ -16,7 +16,6 @@ from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent import drift as drifting
 from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
 from diptych.commerce.purchase_intent.scoring.training import (
@@ -28,6 +27,7 @@ from diptych.commerce.purchase_intent.scoring.training import (
     score_table,
     scorer_table,
 )
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text

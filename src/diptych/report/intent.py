@@ -8,7 +8,6 @@ from typing import Any
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent import shown as evaluated
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
@@ -35,7 +34,9 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
     if kind is None:
         problem = f"is no description, evaluation or scorer ({', '.join(one.marker() for one in pages)})"
         raise DataError(f"{folder} {problem}", f"make one, e.g. {Description.RECREATE}")
-    if kind is not Description and (log is not None or DisclosureControl.current() != DisclosureControl()):
+    if kind is not Description and (
+        log is not None or evaluated.DisclosureControl.current() != evaluated.DisclosureControl()
+    ):
         problem = f"--log, --hide-rates and --least-count are of descriptions, {folder} has {kind.marker()}"
         raise UsageError(problem, "leave them out: the page is about models and their rates")
     page: Page = pages[kind](kind.open(folder))
@@ -74,7 +75,7 @@ def description_page(description: Description, log: Log | None = None) -> Page:
         headlines=_totals(description.totals()),
         sections=sections,
         protocol=description.facts(),
-        notes=[*_sentences(description.notes), *DisclosureControl.current().lines()],
+        notes=[*_sentences(description.notes), *evaluated.DisclosureControl.current().lines()],
         commands=[command_line(words, SessionOptions(**about["session_options"]), options)],
     )
 

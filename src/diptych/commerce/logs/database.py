@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.formats import CONSTANT, TARGETS, Layout, SourceFile
-from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
+from diptych.commerce.logs.log import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
 from diptych.core.context import Task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require

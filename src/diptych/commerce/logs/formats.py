@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from diptych.commerce.logs.schema import ACTIONS
+from diptych.commerce.logs.log import ACTIONS
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.options import Options

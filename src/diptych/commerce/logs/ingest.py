@@ -36,8 +36,7 @@ from diptych.commerce.logs.formats import (
     choose_format,
     read_mapping,
 )
-from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, UNKNOWN, zone_of
+from diptych.commerce.logs.log import BOT_WORDS, COLUMNS, EVENTS, UNKNOWN, Log, zone_of
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError

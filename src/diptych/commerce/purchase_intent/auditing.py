@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.commerce.logs.database import literal, literals
-from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import EVENTS, SECOND, Log
 from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.evaluation import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import (

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diptych.commerce.logs.database import literals
-from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
+from diptych.commerce.logs.log import LENGTH_ACTIONS, SECOND, UNKNOWN, Log, read_columns
 from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact

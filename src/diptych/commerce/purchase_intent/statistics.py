@@ -19,11 +19,10 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import TEXTS, Row, number, table_of
+from diptych.commerce.purchase_intent.shown import TEXTS, DisclosureControl, Row, number, table_of
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.context import track

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.logs.log import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import visits
 from diptych.commerce.scenes.visits import (
     CONFIRMATION,

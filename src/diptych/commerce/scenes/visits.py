@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
+from diptych.commerce.logs.log import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
 from diptych.core.draws import draw_uniform
 from diptych.core.reading import read_toml
 

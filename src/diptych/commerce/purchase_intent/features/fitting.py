@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND, read_columns
+from diptych.commerce.logs.log import SECOND, read_columns
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.reading import read_toml

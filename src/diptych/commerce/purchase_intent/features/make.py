@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND, Log
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.features.fitting import (

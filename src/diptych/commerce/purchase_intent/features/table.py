@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.features.fitting import (
     HISTORY_COLUMNS,
     OTHER_PAGE,
@@ -27,7 +26,7 @@ from diptych.commerce.purchase_intent.features.fitting import (
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import TEXTS, percent
+from diptych.commerce.purchase_intent.shown import TEXTS, DisclosureControl, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from pydantic import Field
 
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND
 from diptych.commerce.purchase_intent.features import fitting as views
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
 from diptych.commerce.purchase_intent.features.table import FeatureTable

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs.schema import UNKNOWN
+from diptych.commerce.logs.log import UNKNOWN
 from diptych.commerce.purchase_intent import measures
 from diptych.commerce.purchase_intent.evaluation import chosen_of, refused
 from diptych.commerce.purchase_intent.features.fitting import Feature
