@@ -306,10 +306,8 @@ class ProductSplit(GivenSplit):
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], str]:
         names, edges = list(self.shares), np.cumsum(list(self.shares.values()))
-        keys = [str(one) for one in catalogue.ids]
-        if self.together == "title":
-            titles = zip(keys, catalogue.titles, strict=True)
-            keys = [f"title\0{title}" if title else key for key, title in titles]
+        each, is_title = zip(catalogue.ids, catalogue.titles, strict=True), self.together == "title"
+        keys = [f"title\0{title}" if is_title and title else str(one) for one, title in each]
         draws = draw_uniform(self.seed, _PRODUCT, keys_of(keys))
         which = np.minimum(np.searchsorted(edges, draws, side="right"), len(names) - 1)
         splits = [names[one] for one in which.tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ PAGE = "report.html"
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
-    pages: dict[Any, Any] = {Description: lambda found: description_page(found, log and Log.open(log))}
+    pages: dict[Any, Any] = {Description: partial(description_page, path=log)}
     pages |= {Evaluation: evaluation_page, Scorer: scorer_page, ScoredTable: scores_page, Drift: drift_page}
     kind = next((one for one in pages if one.is_at(folder)), None)
     if kind is None:
@@ -43,9 +44,9 @@ def page_of(folder: Path, log: Path | None = None) -> Page:
     return page
 
 
-def description_page(description: Description, log: Log | None = None) -> Page:
-    """Return the page of a description, with what its import dropped where the log is given."""
-    about, options = description.about, description.options
+def description_page(description: Description, log: Log | None = None, path: Path | None = None) -> Page:
+    """Return the page of a description, with what its import dropped where the log, or its path, is given."""
+    about, options, log = description.about, description.options, log if path is None else Log.open(path)
     if log is not None and log.fingerprint != about["log_fingerprint"]:
         raise MismatchError(
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",

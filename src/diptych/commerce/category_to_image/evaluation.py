@@ -278,13 +278,10 @@ def evaluate_models(
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    model = None if given is None else given[0]
-    work = Worker(protocol, train, made, maker.categories(texts), model)
-    units: dict[str, Unit] = {}
-    for setting, name in product(chosen, names):
-        for seed in (None,) if given or name in RANKERS else seeds:
-            unit = unit_of(setting, name, seed)
-            units[unit.key] = unit
+    work = Worker(protocol, train, made, maker.categories(texts), given and given[0])
+    seeds_of = {name: (None,) if given or name in RANKERS else seeds for name in names}
+    grid = [unit_of(*of, seed) for of in product(chosen, names) for seed in seeds_of[of[1]]]
+    units = {unit.key: unit for unit in grid}
     job, threads = Job(out, protocol, ModelResult, noun="models"), torch.get_num_threads()
     try:
         job.run(units, Worker.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))

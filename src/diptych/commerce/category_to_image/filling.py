@@ -163,11 +163,18 @@ class Filler:
             ]
             own = catalogue.places_of(at)
             overlap = overlap_of(tree, kept[-1] if kept else -1, own) if len(own) else None
+            if not kept:
+                verdict = "uncertain" if len(path) else "nothing known"
+            elif overlap is None:
+                verdict = "whole" if len(kept) == len(path) else "in part"
+            else:
+                common, _, depth = overlap
+                verdict = "agrees" if common == len(kept) else "refines" if common == depth else "disagrees"
             yield (
                 {
                     "id": catalogue.ids[at],
                     "title": catalogue.titles[at],
-                    "verdict": _verdict(len(kept), len(path), overlap),
+                    "verdict": verdict,
                     "own": [tree.text(node) for node in own.tolist()],
                     "path": list(tree.paths[kept[-1]]) if kept else [],
                     "code": levels[len(kept) - 1]["code"] if kept else None,
@@ -180,15 +187,6 @@ class Filler:
                 },
                 overlap,
             )
-
-
-def _verdict(kept: int, levels: int, overlap: Overlap | None) -> str:
-    if not kept:
-        return "uncertain" if levels else "nothing known"
-    if overlap is None:
-        return "whole" if kept == levels else "in part"
-    common, _, depth = overlap
-    return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
 def calibrate(

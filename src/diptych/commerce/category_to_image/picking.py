@@ -263,8 +263,14 @@ def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, fol
     engine, split = ENGINES.get(options.engine), options.split
     settings, catalogue = parse_values(options.option, "--option"), data.of(run, split)
     check_replaceable(folder, "index.json")
-    if engine.filters:
-        settings["records"] = product_records(catalogue)
+    if engine.filters:  # by title, all categories above, whether there is an image
+        tree, pictured = catalogue.tree, catalogue.pictured.tolist()
+        above = [tree.lineage[catalogue.places_of(product)] for product in range(len(catalogue))]
+        names = [sorted(map(tree.text, {*of[of >= 0].tolist()})) for of in above]
+        each = zip(catalogue.titles, names, pictured, strict=True)
+        settings["records"] = [
+            dict(zip(("title", "categories", "pictured"), one, strict=True)) for one in each
+        ]
     about = {"dataset": catalogue.name, "split": split or "all", "model": run.about["model"]}
     sample = run.category_rows(run.texts(run.tree)[:_SAMPLE])
     with run.embeddings(catalogue, **about) as embedded:
@@ -276,13 +282,3 @@ def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, fol
     if recall := built.about.get("recall"):
         lines.append("recall@{k} against exact on {queries} categories: {value:.3f}".format(**recall))
     return lines
-
-
-def product_records(catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Return what searches can be restricted by: title, all categories above, whether there is an image."""
-    tree, records = catalogue.tree, []
-    for product, title in enumerate(catalogue.titles):
-        above = {int(node) for place in catalogue.places_of(product) for node in tree.ancestors(place)}
-        pictured = bool(catalogue.pictured[product])
-        records.append({"title": title, "categories": sorted(map(tree.text, above)), "pictured": pictured})
-    return records

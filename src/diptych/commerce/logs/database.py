@@ -159,16 +159,6 @@ TIME_FORMATS = {
 """Name → SQL of microseconds since 1970 UTC. Anything with a ``%`` in it is a format of ``strptime``."""
 
 
-def read_time(text: str, time_format: str) -> str:
-    """Return SQL of microseconds since 1970 UTC, NULL where the text is no time."""
-    if "%" in time_format:
-        return f"epoch_us(CAST(TRY_STRPTIME({text}, {literal(time_format)}) AS TIMESTAMPTZ))"
-    if time_format not in TIME_FORMATS:
-        known = f"{', '.join(TIME_FORMATS)}, or one of strptime such as '%d/%m/%Y %H:%M'"
-        raise UsageError(f"there is no time format {time_format!r}", known)
-    return TIME_FORMATS[time_format].format(text)
-
-
 REJECTED = "SELECT count(DISTINCT (scan_id, file_id, line)) FROM reject_errors"
 """Counts lines read so far that never became rows: their bytes are not UTF-8, or more than two million."""
 
@@ -192,10 +182,16 @@ def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
         given["action"] = _choose(given["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
     yes = {"yes": layout.values.get("purchase", {}).get("yes", YES_WORDS)}
     given["purchase"] = f"{_choose(given['purchase'], yes)} = 'yes'"
-    given["time"] = read_time(given["time"], layout.time_format)
-    zoneless: object = "zoneless(given_written)"
-    if layout.time_format not in ("auto", "iso"):
-        zoneless = "%" in layout.time_format and "%z" not in layout.time_format.lower()
+    how, zoneless = layout.time_format, "zoneless(given_written)"
+    if "%" in how:
+        given["time"] = f"epoch_us(CAST(TRY_STRPTIME({given['time']}, {literal(how)}) AS TIMESTAMPTZ))"
+        zoneless = str("%z" not in how.lower())
+    elif how in TIME_FORMATS:
+        given["time"] = TIME_FORMATS[how].format(given["time"])
+        zoneless = "false" if how.startswith("unix") else zoneless
+    else:
+        known = f"{', '.join(TIME_FORMATS)}, or one of strptime such as '%d/%m/%Y %H:%M'"
+        raise UsageError(f"there is no time format {how!r}", known)
     missing = literals((*MISSING_WORDS, *layout.missing))
     return template(
         "canonical",

@@ -164,8 +164,20 @@ class Description(
         return [table for tables in each for table in tables]
 
     def charts(self, name: str) -> list[Chart]:
-        rows, level = _largest_first(self.rows(name)), self.totals().get("purchase rate")
-        return [one for given in STATISTICS.get(name).charts for one in _charts(given, rows, level)]
+        """Return the charts of a statistic, one per device where it is declared so."""
+        rows, level, found = (
+            _largest_first(self.rows(name)),
+            self.totals().get("purchase rate"),
+            list[Chart](),
+        )
+        for given in STATISTICS.get(name).charts:
+            per = given.get("per", "")
+            devices = list(dict.fromkeys(row.get(per, ALL) for row in rows)) or [ALL]
+            for device in devices[: 1 if len(devices) == 2 else _MOST_CURVES]:  # one device is all there is
+                title = given["title"] if device == ALL else f"{given['title']}: {_name(device)}"
+                mine = [row for row in rows if row.get(per, ALL) == device]
+                found += _chart({**given, "title": title}, mine, level)
+        return found
 
     def facts(self) -> dict[str, str]:
         how, of = self.options, SessionOptions(**self.about["session_options"])
@@ -243,17 +255,6 @@ _KEYS: Mapping[str, Callable[[Any], str]] = {  # columns that name a row, and ho
     "purchaser": {True: "purchasers", False: "others"}.__getitem__,
     "weekend": {True: "Saturday, Sunday", False: "Monday–Friday"}.__getitem__,
 }
-
-
-def _charts(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
-    """Return a chart as ``statistics.toml`` declares it, one per device where it says so."""
-    if "per" not in given:
-        return _chart(given, rows, of_all)
-    devices = list(dict.fromkeys(row[given["per"]] for row in rows))
-    most = 1 if len(devices) == 2 else _MOST_CURVES  # one device is all there is
-    parts = {name: [row for row in rows if row[given["per"]] == name] for name in devices[:most]}
-    titles = {name: given["title"] if name == ALL else f"{given['title']}: {_name(name)}" for name in parts}
-    return [one for name in parts for one in _chart({**given, "title": titles[name]}, parts[name], of_all)]
 
 
 def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
