@@ -64,13 +64,13 @@ class Catalogue:
         """Products per split, in the order of first appearance."""
         return dict(Counter(self.splits))
 
-    def split(self, name: str) -> Catalogue:
+    def split(self, name: str) -> Self:
         """Return the products of split ``name``; the tree stays whole."""
         if name not in self.splits:
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
         return self.subset([row for row, own in enumerate(self.splits) if own == name])
 
-    def subset(self, rows: Sequence[int] | np.ndarray) -> Catalogue:
+    def subset(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return the products ``rows``, in that order; the tree stays whole."""
         rows = np.asarray(rows, dtype=np.int64)
         names = ("ids", "titles", "attributes", "splits")

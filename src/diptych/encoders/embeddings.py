@@ -67,7 +67,7 @@ class Embeddings(
                     "the encoder diverged: train it again with a lower learning rate",
                 )
 
-    def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Embeddings:
+    def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Self:
         """Return the embeddings of ``ids`` in that order; where some are missing, MismatchError names ``source``."""
         if list(self.ids) == list(ids):
             return self
@@ -153,7 +153,7 @@ class Origin:
         return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 
     @classmethod
-    def from_dict(cls, content: Any, where: Path | str) -> Origin:
+    def from_dict(cls, content: Any, where: Path | str) -> Self:
         try:
             return decode(cls, content, {})  # type: ignore[no-any-return]
         except (TypeError, ValueError):
@@ -162,7 +162,7 @@ class Origin:
             ) from None
 
     @classmethod
-    def read(cls, folder: Path) -> Origin | None:
+    def read(cls, folder: Path) -> Self | None:
         file = folder / ORIGIN_FILE
         return cls.from_dict(read_json(file), file) if file.is_file() else None
 

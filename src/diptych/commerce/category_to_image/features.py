@@ -141,7 +141,7 @@ class ProductFeatures:
         pictured = self.pictured & (self.image is not None)
         return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
-    def part(self, rows: np.ndarray) -> ProductFeatures:
+    def part(self, rows: np.ndarray) -> Self:
         parts = {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
         image = None if self.image is None else self.image[rows]
         return replace(self, catalogue=self.catalogue.subset(rows), image=image, **parts)
@@ -156,7 +156,7 @@ class CategoryFeatures:
     dual: np.ndarray | None  # (q, d_image) of the image encoder's own text side; None without one
     about: Mapping[str, Any]  # as of ProductFeatures
 
-    def part(self, nodes: np.ndarray) -> CategoryFeatures:
+    def part(self, nodes: np.ndarray) -> Self:
         texts, dual = [self.texts[node] for node in nodes.tolist()], self.dual
         return replace(self, texts=texts, text=self.text[nodes], dual=None if dual is None else dual[nodes])
 

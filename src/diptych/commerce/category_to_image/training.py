@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -89,9 +89,7 @@ class TrainedModel(Ranker):
     about: Mapping[str, Any] = field(default_factory=dict)  # on what it was trained, how far; JSON-able
 
     @classmethod
-    def untrained(
-        cls, options: TrainOptions, image: int, text: int, encoders: Mapping[str, str]
-    ) -> TrainedModel:
+    def untrained(cls, options: TrainOptions, image: int, text: int, encoders: Mapping[str, str]) -> Self:
         """Return the model that options describe, for embeddings of these widths, with the weights of its seed."""
         widths = {one: image if one == "image" else text for one in options.modalities}
         shape = options.model_dump(include={"hidden", "width", "normalise", "attributes", "dropout"})

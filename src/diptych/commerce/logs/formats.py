@@ -125,7 +125,7 @@ class Layout(Columns):
     others: tuple[str, ...] | None = None
     bare: int = 0
 
-    def fitted(self, file: SourceFile) -> Layout | None:
+    def fitted(self, file: SourceFile) -> Self | None:
         """Return the layout with the file's own names of columns, None where it is of another kind."""
         if self.bare:
             is_so = len(file.names) == self.bare and all(map(_BARE.fullmatch, file.names[:3]))

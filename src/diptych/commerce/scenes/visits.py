@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -59,8 +59,8 @@ class Rows(dict[str, np.ndarray]):
     def __getattr__(self, name: str) -> np.ndarray:
         return self[name]
 
-    def take(self, rows: np.ndarray) -> Rows:
-        return Rows({name: values[rows] for name, values in self.items()})
+    def take(self, rows: np.ndarray) -> Self:
+        return type(self)({name: values[rows] for name, values in self.items()})
 
 
 class Calendar:

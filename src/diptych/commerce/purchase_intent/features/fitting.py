@@ -53,15 +53,15 @@ class SessionsView:
     def __len__(self) -> int:
         return len(self.page_types)
 
-    def take(self, rows: np.ndarray) -> SessionsView:
+    def take(self, rows: np.ndarray) -> Self:
         names = ("page_types", "page_times", "labels", "pages_before_purchase")
         taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
         return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
-    def until(self, step: int) -> SessionsView:
+    def until(self, step: int) -> Self:
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
-    def until_purchase(self) -> SessionsView:
+    def until_purchase(self) -> Self:
         """Return the view without the types of pages behind a purchase: none of them teaches what leads to one."""
         if self.pages_before_purchase is None:
             return self

@@ -212,7 +212,7 @@ class FeatureTable(
         taken: dict[str, Any] = {one: getattr(self, one)[rows] for one in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
-    def shared(self, processes: int) -> FeatureTable | Path:
+    def shared(self, processes: int) -> Self | Path:
         """Return what processes open it by: its folder; for one, or without a folder as a sample is, itself."""
         return self if processes == 1 or not self.folder.name else self.folder
 
