@@ -168,16 +168,12 @@ class WrappedEncoder(TrainableEncoder):
     def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        given = list(check_texts(texts))
-        rows = [
-            self._text_rows(given[start : start + batch_size], start)
-            for start in range(0, len(given), batch_size)
-        ]
+        given, rows = list(check_texts(texts)), []
+        for start in range(0, len(given), batch_size):
+            some = given[start : start + batch_size]
+            tokens: Any = some if self._tokenize is None else self._tokenize(some).to(self.device)
+            rows.append(self._rows(1, tokens, len(some), range(start, start + len(some))))
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
-
-    def _text_rows(self, texts: list[str], start: int) -> np.ndarray:
-        tokens: Any = texts if self._tokenize is None else self._tokenize(texts).to(self.device)
-        return self._rows(1, tokens, len(texts), range(start, start + len(texts)))
 
     def _rows(self, side: int, given: Any, count: int, positions: Any) -> np.ndarray:
         for part in self._whole():
@@ -253,16 +249,14 @@ class WrappedEncoder(TrainableEncoder):
     def _settings(self) -> dict[str, Any]:
         return self.learned_options
 
-    def _tensors(self) -> dict[str, Tensor]:
-        sides = zip(("image", "text"), self.modules, strict=True)
-        return {f"{side}.{key}": value for side, part in sides for key, value in part.state_dict().items()}
-
     def _write(self, folder: Path) -> None:
         if len(self.modules) < 2:
             raise UsageError(
                 f"{self.name} is made of functions, which cannot be saved", "keep its embeddings"
             )
-        save_tensors(self._tensors(), folder / "model.safetensors")
+        sides = zip(("image", "text"), self.modules, strict=True)
+        states = ((f"{side}.{key}", one) for side, part in sides for key, one in part.state_dict().items())
+        save_tensors(dict(states), folder / "model.safetensors")
 
     def load_weights(self, folder: Path | str) -> WrappedEncoder:
         """Load the weights of both modules from a folder that :meth:`save` or a training wrote; return itself."""
