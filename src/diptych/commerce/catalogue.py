@@ -1,7 +1,5 @@
 """Catalogue: products, their category tree, what is relevant to which category, and splits; nothing loads an image."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Images of datasets that ship only their addresses; ``downloads.jsonl`` has a line per image: its file, or why not."""
 
-from __future__ import annotations
-
 import io
 import ipaddress
 import json

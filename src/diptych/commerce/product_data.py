@@ -1,7 +1,5 @@
 """Options that say which products are meant; the catalogue they give, its parts, and the description of a tree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

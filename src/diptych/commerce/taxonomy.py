@@ -1,7 +1,5 @@
 """Category trees, and the files of them: Google's, Shopify's, tables of parents, lists of paths, and Diptych's JSON."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Short names for content: what a cache is keyed by and what a number carries with it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ reports read the same declarations. Another distribution's file is named by an e
 ``[project.entry-points."diptych.losses"]`` with ``anything = "package.module"``.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import pkgutil

@@ -7,8 +7,6 @@
     FOLDER/embeddings.json       the rest
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """From a collection and an encoder to embeddings on disk, block by block: a block depends only on its number."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

@@ -3,8 +3,6 @@
 Only the dataset must lie where every machine of the cluster finds it: the encoder is sent, no file is written there.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

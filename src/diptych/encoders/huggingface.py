@@ -1,7 +1,5 @@
 """Encoders of Hugging Face: loading from a folder or the hub, towers, preprocessing."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pages of category-to-image retrieval (thesis chapter 7): an evaluation, and a tree with its images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The pages of purchase intent: a description of a log, an evaluation of models, a scorer (thesis chapter 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Search an index with sentences, images or vectors: queries are encoded, hits come with caption and image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Embeddings of products and categories by frozen encoders: computed once, stored, all that models see of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

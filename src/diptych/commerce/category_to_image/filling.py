@@ -6,8 +6,6 @@ siblings. T, w and which of the two are those that validation products bear out 
 On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton, Neural Computation 2002.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

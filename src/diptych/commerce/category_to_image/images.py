@@ -1,7 +1,5 @@
 """Embeddings of product images by a frozen encoder: a dual encoder, a timm backbone, or a grid without weights."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

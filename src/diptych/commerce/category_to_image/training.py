@@ -1,7 +1,5 @@
 """Train: from a catalogue and embeddings of its products and categories to a ranker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace

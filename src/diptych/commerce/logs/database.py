@@ -6,8 +6,6 @@ row: values in quotation marks may hold delimiters, but no line breaks. A row wi
 first line, with bad quotation marks, NUL or bytes that are not UTF-8 is unreadable, and is counted.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence

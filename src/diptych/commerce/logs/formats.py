@@ -1,7 +1,5 @@
 """Formats of raw logs: kinds of files, and their columns, as ``formats.toml`` or a user's mapping declares them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

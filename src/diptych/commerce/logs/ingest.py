@@ -5,8 +5,6 @@ are counted. The second compares the events of each client, bucket by bucket, an
 fixed order, and a row is counted under the first that drops it: rows read are events kept and rows dropped.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections import Counter

@@ -6,8 +6,6 @@ Times are whole microseconds since 1970-01-01 UTC and are computed with as integ
 timestamp matters; hour, week day and day are those of the log's zone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Leak audits: every check on a table of features and what it finds, kept as a folder."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A folder has ``intent_evaluation.json``, its protocol, ``units/``, every model's predictions, and last ``results.json``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ products of the smaller one. A category says the department first, then the shap
 which facet comes at which level differs from department to department. Words and numbers stand in ``products.toml``.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import random

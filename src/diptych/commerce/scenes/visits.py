@@ -3,8 +3,6 @@
 Every number is drawn for one visitor, session or page, by its key; many at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum

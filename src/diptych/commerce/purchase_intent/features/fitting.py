@@ -5,8 +5,6 @@ cannot differ. A view of step k is cut first: what lies behind page k is not in 
 Encoders learn from training sessions only, inside each fold; what they learn is plain data, stored as JSON.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

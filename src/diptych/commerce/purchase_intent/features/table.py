@@ -4,8 +4,6 @@
 ``page_us_k`` of every step k.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product

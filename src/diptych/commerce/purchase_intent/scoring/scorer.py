@@ -5,8 +5,6 @@
 now and a million sessions of a table go through the same view, features and model.
 """
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

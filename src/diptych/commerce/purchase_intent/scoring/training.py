@@ -1,7 +1,5 @@
 """Train and measure a scorer: a model per setting and step, refitted on all sessions, calibrated by cross-fitting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
