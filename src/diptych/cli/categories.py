@@ -1,7 +1,5 @@
 """``diptych categories``: images for every category of a tree, and categories for products without one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``diptych intent``: from raw shop logs to a calibrated, explained probability of a purchase."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """``diptych study``: the papers' tables, run and compared with what the papers print."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Any, Self

@@ -1,7 +1,5 @@
 """An encoder, or its stored embeddings, on a collection, with everything written that a number depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options of evaluations, stress, audits, comparisons and explored protocols; light to import."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self

@@ -1,7 +1,5 @@
 """Measures of a shop's log: what is counted in it, what is predicted from it, and what features are worth to that."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

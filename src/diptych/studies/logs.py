@@ -4,8 +4,6 @@ KEY tells other logs, and other raw files, apart. ``log/`` has canonical events,
 ``description-KEY/`` statistics, ``features-KEY/`` features, ``MODEL-KEY/`` an evaluation.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -11,8 +11,6 @@ and is counted. Two seeds may draw the same images, pixel for pixel: then one of
 same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
