@@ -14,6 +14,7 @@ from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent import drift as drifting
 from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
+from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
 from diptych.commerce.purchase_intent.scoring.training import (
@@ -105,7 +106,7 @@ def describe(
     if log.resolve() in out.resolve().parents:
         wrong = f"{out} lies in {log}, which the next import replaces with all that is in it"
         raise UsageError(wrong, "write it elsewhere")
-    with engine.open() as runs:
+    with open_engine(engine.engine, memory_limit=engine.memory_limit) as runs:
         tables = intent.sessionise(opened, sessions, engine=runs)
         found = intent.describe(tables, engine=runs, options=options, names=names)
     with disclosing(control):

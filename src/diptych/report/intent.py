@@ -96,7 +96,7 @@ def evaluation_page(evaluation: Evaluation) -> Page:
     features = protocol.about["features"]
     sections = [
         Section(title, blocks, TEXTS["evaluation"][title].format(**TEXTS["parts"]))
-        for title, blocks in evaluated.evaluation_blocks(evaluation).items()
+        for title, blocks in evaluated.evaluation_blocks(evaluation.cells, evaluation.importance).items()
     ]
     summary, headlines = _best(grid, f" These are the best: {TEXTS['parts']['chosen']}.")
     words = ("diptych", "intent", "evaluate", "FEATURES", "--out", "EVALUATION")

@@ -1,7 +1,5 @@
 """The best images for every category of a tree, and indexes of products."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -44,16 +42,6 @@ class PickOptions(PartOptions):
     distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
     sheet: bool = parameter(True, "Write the tree's contact sheet.")
     side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
-
-
-def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
-    check_replaceable(folder, PICKS)
-    catalogue = data.of(run, options.split)
-    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
-    texts = run.texts(catalogue.tree)
-    how = options.model_dump(include={"k", "among", "beyond", "distinct"})
-    with run.embeddings(catalogue) as embedded:
-        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +232,16 @@ def pick(
         distinct=tuple(distinct),
         about=about or {},
     )
+
+
+def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
+    check_replaceable(folder, PICKS)
+    catalogue = data.of(run, options.split)
+    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
+    texts = run.texts(catalogue.tree)
+    how = options.model_dump(include={"k", "among", "beyond", "distinct"})
+    with run.embeddings(catalogue) as embedded:
+        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 _SAMPLE = 1000

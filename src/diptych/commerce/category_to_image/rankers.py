@@ -1,12 +1,10 @@
 """Rankers, models that order products for a category by inner products of embeddings, and their measures."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -183,7 +181,7 @@ class Scored:
     @classmethod
     def of(
         cls, ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
-    ) -> Scored:
+    ) -> Self:
         rows = ranker.product_rows(products)[judged.products]
         queries = ranker.category_rows(categories.part(judged.nodes))
         if ranker.unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):

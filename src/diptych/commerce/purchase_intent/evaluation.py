@@ -120,7 +120,7 @@ class Evaluation(Tabular, Artifact, kind="results", version=4, recreate=_EVALUAT
         return UnitResult.open(job.path(Unit(setting, feature_set, step, model).key)).predictions
 
     def tables(self) -> list[Table]:
-        return evaluation_tables(self)
+        return evaluation_tables(self.cells, self.importance)
 
     def lines(self) -> list[str]:
         return [*left_out_lines(self.left_out), *self.notes, self.line()]

@@ -4,8 +4,6 @@ A :class:`~diptych.commerce.purchase_intent.statistics.Description` gives its ro
 other way, so that every table, chart, page, CSV file and study has passed it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,17 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.core.chart import Chart, Series
 from diptych.core.options import Options, parameter
 from diptych.core.reading import read_toml
 from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.evaluation import Evaluation
-
 
 Row = Mapping[str, Any]
 
@@ -156,8 +150,8 @@ class Grid:
         return found
 
 
-def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
-    grid, importance = Grid(evaluation.cells), evaluation.importance
+def evaluation_blocks(cells: Sequence[Row], importance: Sequence[Row]) -> dict[str, list[Chart | Table]]:
+    grid = Grid(cells)
     drawn = {measure: step_charts(grid, measure) for measure in MEASURES}
     return {
         "By step" if grid.by_step else "By model": [*drawn["average_precision"], *drawn["f1"]],
@@ -168,8 +162,8 @@ def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
     }
 
 
-def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    parts = evaluation_blocks(evaluation)
+def evaluation_tables(cells: Sequence[Row], importance: Sequence[Row]) -> list[Table]:
+    parts = evaluation_blocks(cells, importance)
     blocks = [block for name, part in parts.items() if name != "Probabilities" for block in part]
     return [
         replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False)
@@ -285,7 +279,7 @@ class DisclosureControl(Options):
     hide_rates: bool = parameter(False, "Show standardised rates and shares only, as in the thesis.")
 
     @classmethod
-    def current(cls) -> DisclosureControl:
+    def current(cls) -> "DisclosureControl":
         return _CURRENT.get()
 
     def small(self, *counts: int | None) -> bool:

@@ -277,7 +277,8 @@ def features_of_source(
         return make_whole_features(source, folder=folder, keep_leaking=files.keep_leaking)
     if files.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
-    with (engine or intent.EngineOptions()).open() as runs:
+    engine = engine or intent.EngineOptions()
+    with open_engine(engine.engine, memory_limit=engine.memory_limit) as runs:
         tables = sessionise(Log.open(source), sessions, engine=runs)
         table = make_features(tables, options=options, engine=runs, folder=folder)
     if exports:

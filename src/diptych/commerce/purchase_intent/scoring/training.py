@@ -19,7 +19,8 @@ from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fitting, Fold, fit_calibration
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
-from diptych.commerce.purchase_intent.scoring.scorer import Reason, Scorer, StepModel, in_words, unit_key
+from diptych.commerce.purchase_intent.scoring.request import Reason
+from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import (
     TEXTS,
