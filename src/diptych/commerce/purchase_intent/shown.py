@@ -38,25 +38,14 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return number(None if share is None else 100 * share, decimals)
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of numbers of a table: its head, the key of the rows' values, and how they are written."""
-
-    title: str
-    key: str
-    decimals: int = 0
-    scale: float = 1.0  # 100 for per cent
-    ends: str | None = None  # what begins the keys of its interval's ends; None for no interval
-    sign: str = ""  # + for differences
-
-    def cell(self, row: Row) -> Cell:
-        """Return the cell of a row; a dash where it has no value."""
-        value, ends = row.get(self.key), [row.get(f"{self.ends}{end}") for end in ("low", "high")]
-        if value is None or isinstance(value, str):
-            return Cell(value or "–")
-        of = [number(self.scale * one, self.decimals) for one in ends if one is not None]
-        note = " to ".join(of) if self.ends is not None and len(of) == 2 else ""
-        return Cell(number(self.scale * value, self.decimals, self.sign), note, value=self.scale * value)
+def _cell(column: Row, row: Row) -> Cell:
+    """Return the cell of a row in a declared column: of ``key``, and its interval, whose keys begin with ``ends``."""
+    value, scale, decimals = row.get(column["key"]), column.get("scale", 1.0), column.get("decimals", 0)
+    if value is None or isinstance(value, str):
+        return Cell(value or "–")
+    ends = [row.get(f"{column['ends']}{end}") for end in ("low", "high")] if "ends" in column else [None]
+    note = "" if None in ends else " to ".join(number(scale * one, decimals) for one in ends)
+    return Cell(number(scale * value, decimals, column.get("sign", "")), note, value=scale * value)
 
 
 def table_of(
@@ -69,11 +58,11 @@ def table_of(
 ) -> Table:
     """Return a table whose rows are ``names``, below ``heads``, and those ``declared`` columns that ``rows`` have."""
     known = {key for row in rows for key in row}
-    columns = [Column(**one) for one in declared if one["key"] in known]
+    columns = [one for one in declared if one["key"] in known]
     cells = [
-        [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
+        [*map(Cell, of), *(_cell(one, row) for one in columns)] for of, row in zip(names, rows, strict=True)
     ]
-    return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
+    return Table(caption, (*heads, *(one["title"] for one in columns)), cells, **look)
 
 
 def without_none(rows: Iterable[Row]) -> list[Row]:

@@ -22,7 +22,7 @@ from diptych.core.options import parameter
 from diptych.core.reading import file_errors, read_jsonl, read_toml
 from diptych.data.collection import Collection
 from diptych.data.products import plain_text
-from diptych.data.readers.contract import Gathering
+from diptych.data.readers.contract import Gathering, begins, reader
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import COLOUR_WORDS, LIGHTS, MATERIAL_WORDS, SHAPE_WORDS
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of, sizes_of
@@ -330,6 +330,12 @@ def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000
     return Products(ProductOptions.read({"n_products": n_products, **options}, "products")).make(folder)
 
 
+@reader(
+    "product-scenes",
+    "generated products with a category tree, as diptych data products writes them",
+    "dataset.json",
+    claims=begins('{"dataset":"product-scenes"'),
+)
 def read_product_scenes(folder: Path | str) -> Collection:
     folder, again = Path(folder), f"generate them again with `{Products.command}`"
     header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()
