@@ -140,10 +140,7 @@ def write_tree_pages(
 ) -> tuple[Path, dict[str, str]]:
     """Write ``tree.html`` into ``folder``, and of a large tree the pages that it leads to, ``tree-001.html`` and on.
 
-    Each page is written whole or not at all, ``tree.html`` last; pages of an older, larger tree are removed before.
-
-    Returns:
-        The first page; why images could not be read, by product.
+    Each page is whole, ``tree.html`` the last; older ones go before. Return it, and images that could not be read.
     """
     tree, unreadable = picks.catalogue.tree, dict[str, str]()
     remove_tree_pages(folder)

@@ -73,11 +73,9 @@ class Leaf(NamedTuple):
 
 
 def grow(seed: int, levels: tuple[int, int] = (2, len(FACETS)), skew: float = 0.0) -> list[Leaf]:
-    """Grow a tree and return its leaves: every department has an order of its own in which facets come.
+    """Grow a tree and return its leaves, on ``levels``: every department has an order of its own in which facets come.
 
-    Args:
-        levels: of the leaves, the least and the most.
-        skew: part of all products that is in the most frequent leaf, before the others'.
+    ``skew`` is the part of all products that is in the most frequent leaf, before the others'.
     """
     chance = random.Random(f"diptych products/{seed}/tree")
     departments = list(DEPARTMENTS)

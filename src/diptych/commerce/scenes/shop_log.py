@@ -240,11 +240,7 @@ def typed_texts(count: int) -> list[str]:
 
 
 def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
-    """Write tables of the same columns, one after the other; the same rows are the same bytes.
-
-    Args:
-        path: of a compressed CSV file with a header, or a pattern of Parquet files with a row group for every table.
-    """
+    """Write tables of the same columns to a ``.csv.gz``, or a pattern of Parquet files; same rows, same bytes."""
     csv, parquet = (require(f"pyarrow.{name}", "commerce", _WORK) for name in ("csv", "parquet"))
     first = next(tables)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,12 +79,9 @@ class Calendar:
         return local_us
 
     def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return the universal time of a local one.
+        """Return the universal time of a local one, the ``later`` one where clocks show the same time twice.
 
-        Args:
-            local_us: microseconds since 1970-01-01 in local time.
-            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
-                read by the offset of before or of after: they will show another one.
+        A time that clocks skip is read by the offset of before or of after: they will show another one.
         """
         earlier, after = (
             self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]
