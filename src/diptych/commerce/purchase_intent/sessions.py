@@ -6,14 +6,12 @@ event: strictly more, so that exactly 30 minutes are one session still (thesis s
 its first event. ``LOG/sessions/client-30min-10p-0a1b2c/`` has a folder of each table, and ``sessions.json``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.commerce.logs.database import literals
 from diptych.commerce.logs.log import LENGTH_ACTIONS, SECOND, UNKNOWN, Log, read_columns
@@ -27,9 +25,6 @@ from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.core.reading import read_toml
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
@@ -61,8 +56,8 @@ _BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3
 _ODD = "[^ -~]|^ | $|  "
 
 
-def normalised(text: ir.StringValue) -> ir.StringValue:
-    """Return texts in lower case, without blanks at the ends, others made one space; null stays null.
+def normalised(text: Any) -> Any:
+    """Return texts, a column of Ibis, in lower case, without blanks at the ends, others made one space; null stays.
 
     Engines' own ways differ: in final sigma, in the dotted capital I, in what ``\\s`` is; Ibis's ``strip`` cuts the
     letters f and v on Spark. Here İ becomes i, and ς becomes σ. Engines were compared on every character of Unicode 14;

@@ -9,15 +9,13 @@ A folder has ``description.json`` with all counts, unprotected: not to be passed
 they may be shown, for spreadsheets.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
@@ -32,10 +30,6 @@ from diptych.core.files import write_csv
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
 
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
 CLASSES = (True, False)  # purchase sessions and others, in the order of tables
@@ -54,8 +48,8 @@ class Counts:
             self._words["weekend"] = "weekend"
         self._words |= {name: table.get_name() for name, table in read.items()}
 
-    def of(self, sql: str) -> ir.Table:
-        """Return the rows of a query, in whose braces tables of counts stand by name."""
+    def of(self, sql: str) -> Any:
+        """Return the rows of a query, a table of Ibis, in whose braces tables of counts stand by name."""
         for name, counted in _DECLARED["tables"].items():
             if f"{{{name}}}" in sql and name not in self._words:
                 self._words[name] = self._held.enter_context(self.engine.held(self.of(counted))).get_name()
@@ -82,10 +76,8 @@ class Statistic:
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
-        return self.finish(counts.engine.to_arrow(counts.of(self.counted)), counts.options)
-
-    def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
-        """Return the rows of what was counted: plain numbers, None where there is none."""
+        """Return the rows of what an engine counts: plain numbers, None where there is none."""
+        counted, options = counts.engine.to_arrow(counts.of(self.counted)), counts.options
         z, macros = NormalDist().inv_cdf((1 + options.confidence) / 2), _DECLARED["macros"]
         with require("duckdb", "commerce", "describing a log").connect() as database:
             for name, value in (("ddof", options.ddof), ("z", z)):

@@ -1,7 +1,5 @@
 """Make tables of features: of the sessions of a log, one expression on any engine; and of tables of whole sessions."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +7,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +35,6 @@ from diptych.core.extras import require
 from diptych.core.files import atomic_folder, atomic_path
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text, read_toml
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 _PAGE = {"page_type": "page_type", "page_us": "t_us"}  # column of a step, of pages
 _EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
@@ -125,7 +120,7 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
     return n
 
 
-def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> ir.Table:
+def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> Any:
     """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
     columns = (
         f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"

@@ -4,8 +4,6 @@
 recognised on arrival; it, ``device`` and ``channel`` are of events that do not say theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
