@@ -32,7 +32,7 @@ from diptych.core.reading import read_text
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
-from diptych.data.language.open import LanguageSpec
+from diptych.data.language.open import WORDNET_VARIABLE, LanguageSpec, open_language
 from diptych.data.source import OutOption, PartSpec
 
 SAME = "the result is the caption itself"
@@ -153,8 +153,6 @@ def perturb_caption(
     if not isinstance(perturbation, TextPerturbation):
         raise UsageError(f"{name} changes images, not captions", "perturbed_pictures(…) changes images")
     if language is None and perturbation.needs:
-        from diptych.data.language.open import WORDNET_VARIABLE
-
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
     given: dict[str, Any] = {"seed": seed, "options": options, "compat": compat, "language": language}
     return perturb_captions(perturbation, [caption], [id], **given).texts[0]
@@ -162,8 +160,6 @@ def perturb_caption(
 
 @lru_cache(maxsize=1)
 def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
-    from diptych.data.language.open import open_language
-
     return open_language()
 
 
