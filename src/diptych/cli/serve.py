@@ -1,5 +1,7 @@
 """``diptych serve``: search over HTTP, and a page."""
 
+from __future__ import annotations
+
 import secrets
 import sys
 from typing import Annotated
