@@ -1,7 +1,5 @@
 """Encoders made of functions or modules that were written in Python: evaluated, indexed and trained like any other."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -131,7 +129,7 @@ class WrappedEncoder(TrainableEncoder):
         self.to(pick_device(device) if device is not None or first is None else first.device)
 
     @classmethod
-    def open(cls, source: str, *, device: str | None = None) -> WrappedEncoder:
+    def open(cls, source: str, *, device: str | None = None) -> Self:
         """Refuse a folder of weights whose modules are not there."""
         raise UsageError(
             f"{source} holds the weights of modules that were given in Python, not the modules",
@@ -236,7 +234,7 @@ class WrappedEncoder(TrainableEncoder):
     def learned_options(self) -> dict[str, float]:
         return {} if self.temperature is None else {"temperature": self.temperature}
 
-    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> WrappedEncoder:
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> Self:
         self.name, self.temperature = name, temperature
         return self
 
@@ -258,7 +256,7 @@ class WrappedEncoder(TrainableEncoder):
         states = ((f"{side}.{key}", one) for side, part in sides for key, one in part.state_dict().items())
         save_tensors(dict(states), folder / "model.safetensors")
 
-    def load_weights(self, folder: Path | str) -> WrappedEncoder:
+    def load_weights(self, folder: Path | str) -> Self:
         """Load the weights of both modules from a folder that :meth:`save` or a training wrote; return itself."""
         folder = Path(folder)
         folder = folder if (folder / CONFIG_FILE).is_file() else folder / "best"

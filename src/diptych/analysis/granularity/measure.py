@@ -1,13 +1,11 @@
 """Measure granularity: every feature of every caption, a block of captions at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -151,7 +149,7 @@ class PerImage(NamedTuple):
     squares: np.ndarray  # of squared values
 
     @classmethod
-    def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
+    def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> Self:
         """Add up (captions, features) values, NaN where there is none, by (captions,) the number of the image."""
         known = ~np.isnan(values)
         plain = np.where(known, values, 0.0)

@@ -1,7 +1,5 @@
 """Perturb captions: every one is changed, or counted with the reason why it was not; one by one, or into files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -171,12 +169,12 @@ class CaptionList:
     images: Sequence[str] | None = None  # the id of each one's image; None where there are no images
 
     @classmethod
-    def of_collection(cls, collection: Collection) -> CaptionList:
+    def of_collection(cls, collection: Collection) -> Self:
         images = [collection.image_ids[row] for row in collection.caption_image]
         return cls(collection.name, collection.captions, collection.caption_ids, images)
 
     @classmethod
-    def of_lines(cls, file: Path | str) -> CaptionList:
+    def of_lines(cls, file: Path | str) -> Self:
         """Read captions of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")
