@@ -58,8 +58,20 @@ def make_features(
         counted = f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {{}}"
         n, long_enough, since_us = rows_of(runs, counted, files["sessions"])[0].values()
         frequent = f"SELECT page_type FROM {{}} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
+        columns = (
+            f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
+            for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
+        )
+        words = {
+            **{name: runs.read(of).get_name() for name, of in files.items()},
+            "least": steps + BUFFER,
+            "opened": ", ".join(columns),
+            "since": "NULL" if since_us is None else since_us,
+            "day": 86_400 * SECOND,
+        }
+        query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(_feature_rows(runs, files, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(runs.sql(query).order_by("session_id"), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump(mode="json")
         about = {
@@ -118,23 +130,6 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
             for batch in rows.iter_batches():
                 text.write_batch(batch)
     return n
-
-
-def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> Any:
-    """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
-    columns = (
-        f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
-        for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
-    )
-    words = {
-        **{name: engine.read(of).get_name() for name, of in files.items()},
-        "least": steps + BUFFER,
-        "opened": ", ".join(columns),
-        "since": "NULL" if since_us is None else since_us,
-        "day": 86_400 * SECOND,
-    }
-    query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
-    return engine.sql(query).order_by("session_id")
 
 
 # Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.
