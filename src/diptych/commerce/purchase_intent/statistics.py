@@ -76,8 +76,10 @@ class Statistic:
     needs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pattern of a study's rows → of LACKS
 
     def rows(self, counts: Counts) -> list[Row]:
-        """Return the rows of what an engine counts: plain numbers, None where there is none."""
-        counted, options = counts.engine.to_arrow(counts.of(self.counted)), counts.options
+        return self.finish(counts.engine.to_arrow(counts.of(self.counted)), counts.options)
+
+    def finish(self, counted: Any, options: DescribeOptions) -> list[Row]:
+        """Return the rows of what was counted: plain numbers, None where there is none."""
         z, macros = NormalDist().inv_cdf((1 + options.confidence) / 2), _DECLARED["macros"]
         with require("duckdb", "commerce", "describing a log").connect() as database:
             for name, value in (("ddof", options.ddof), ("z", z)):
