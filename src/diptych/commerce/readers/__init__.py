@@ -1,6 +1,6 @@
 """Readers of shops' products; an entry point of ``diptych.readers`` adds them."""
 
 from diptych.commerce.readers import feed, xmarket
-from diptych.commerce.scenes import products
+from diptych.commerce.scenes import products as products
 
-__all__ = ["feed", "products", "xmarket"]
+__all__ = ["feed", "xmarket"]
