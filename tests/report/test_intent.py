@@ -26,11 +26,12 @@ from intent_rows import (
 from parsed_page import Parsed
 
 from diptych.commerce.logs.log import Log
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.scoring import Scorer, TrainOptions, train
 from diptych.commerce.purchase_intent.shown import (
+    DisclosureControl,
+    disclosing,
     evaluation_blocks,
     evaluation_tables,
     importance_charts,
@@ -49,7 +50,12 @@ HOSTILE = '<script>alert(1)</script>"><img src=x>'
 
 def evaluation_charts(found: Evaluation) -> list[Chart]:
     """Return all charts of an evaluation."""
-    return [one for part in evaluation_blocks(found).values() for one in part if isinstance(one, Chart)]
+    return [
+        one
+        for part in evaluation_blocks(found.cells, found.importance).values()
+        for one in part
+        if isinstance(one, Chart)
+    ]
 
 
 def texts(page: Page) -> list[str]:
@@ -284,7 +290,9 @@ def test_the_headline_is_the_best_model_and_how_it_was_chosen() -> None:
     assert second.label == "average precision of RF, identified, extended"
     summary = "KNN, anonymous, extended, after 5 pages: average precision 0.900, by chance 0.190"
     assert page.summary.startswith(summary)
-    table = {one.caption: one for one in evaluation_tables(found)}["anonymous, extended: average precision"]
+    table = {one.caption: one for one in evaluation_tables(found.cells, found.importance)}[
+        "anonymous, extended: average precision"
+    ]
     assert (table.columns[-1], table.texts[1][-1]) == ("share of purchases", "0.19")
     charts = [one for one in evaluation_charts(found) if (one.title, one.y) == ("anonymous, extended", "F1")]
     banded = [one.name for chart in charts for one in chart.series if one.low and not one.quiet]

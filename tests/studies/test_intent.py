@@ -15,7 +15,7 @@ from intent_rows import described, groups, times
 from study_runs import run_study
 from uci_sessions import made_up_table
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import STATISTICS
 from diptych.core.errors import DataError, UsageError
 from diptych.studies import STUDIES, Choices, Evidence, Figure, compare, judge

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import COLUMNS, SECOND
+from diptych.commerce.logs.log import COLUMNS, EVENTS, SECOND, Log
 from diptych.core.fingerprint import fingerprint
 
 _DAY = 86_400

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND
 from diptych.commerce.purchase_intent.features import FeatureTable, open_features
 from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,

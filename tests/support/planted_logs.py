@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.logs.log import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes.visits import FORCED, MONTH, NO_DEVICE, SEARCH, TYPES, ShopWorld, week_day
 
 _CLASSES = ("other", "purchase")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND
 from diptych.commerce.purchase_intent.features.fitting import (
     COLUMNS,
     NOTHING,

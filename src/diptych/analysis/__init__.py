@@ -1,7 +1,5 @@
 """Analyses of a trained encoder and its objective; what needs torch is imported when it is used."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from diptych.analysis.cocos_report import CocosReport

@@ -1,12 +1,10 @@
 """COCOS counts of one batch, and over a training set: mean ± sd, weight distributions, protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -70,7 +68,7 @@ class Counts:
     effective: float | None = None  # as many negatives of equal weights have the entropy of theirs
 
     @classmethod
-    def of(cls, each: np.ndarray, active: int | None = None, **given: float | None) -> Counts:
+    def of(cls, each: np.ndarray, active: int | None = None, **given: float | None) -> Self:
         """Count (queries,) contributing negatives; ``given`` replaces what is counted otherwise."""
         active = int((each > 0).sum()) if active is None else active
         total = float(each.sum())
@@ -93,7 +91,7 @@ class Spread:
     batches: int  # how many they are
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
+    def of(cls, values: Sequence[float]) -> Self:
         return cls(fmean(values), pstdev(values), len(values))
 
     def show(self, decimals: int = 2) -> str:

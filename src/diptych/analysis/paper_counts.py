@@ -27,8 +27,6 @@ SmoothAP
 In functions of one direction queries are rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

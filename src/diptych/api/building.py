@@ -18,8 +18,9 @@ from diptych.api.opening import (
     read,
     shown,
 )
-from diptych.core.errors import UsageError
+from diptych.core.errors import RecipeError, UsageError
 from diptych.data.collection import SPLITS, Collection
+from diptych.encoders.dual_encoder import EncoderHeader
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,7 +63,6 @@ def train(
     >>> run.recipe.objective["temperature"]
     0.05
     """
-    from diptych.encoders.dual_encoder import EncoderHeader
     from diptych.encoders.wrapped import WrappedEncoder
     from diptych.objectives.declaration import declared_as, name_of
     from diptych.training.fine_tune import GIVEN
@@ -186,7 +186,6 @@ def sparsify(
     >>> len(head.terms_of("a green cross", k=2))
     2
     """
-    from diptych.core.errors import RecipeError
     from diptych.sparse.options import SparsifyOptions
     from diptych.sparse.training import train_head_on
 

@@ -24,14 +24,18 @@ from diptych.core.errors import UsageError
 from diptych.core.files import safe_name, short_names
 from diptych.data.collection import Collection
 from diptych.encoders.embeddings import EncodedCollection
+from diptych.evaluation.comparison import Comparison
+from diptych.evaluation.evaluate import array_of, as_float32
 from diptych.evaluation.result import Result
+from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.ground_truth import GroundTruth
 from diptych.metrics.measuring import DEFAULT_MEASURES, Names
+from diptych.metrics.sources import GivenScores
+from diptych.metrics.topk import best_of
 
 if TYPE_CHECKING:
     from diptych.analysis.cocos_report import CocosReport
     from diptych.analysis.information.audit import Audit
-    from diptych.evaluation.comparison import Comparison
     from diptych.evaluation.stress.result import StressResult
     from diptych.studies.compare import Comparison as StudyComparison
 
@@ -70,7 +74,6 @@ def evaluate(
     """
     from diptych.evaluation.evaluate import evaluate as evaluate_rows
     from diptych.evaluation.evaluate_encoder import evaluate_encoded
-    from diptych.metrics.bootstrap import Bootstrap
 
     if isinstance(measures, GroundTruth):
         raise UsageError("the third argument is measures, got a ground truth", "ground_truth=…")
@@ -119,9 +122,6 @@ def top_k(queries: Rows, gallery: Rows | None = None, k: int = 10) -> tuple[np.n
     >>> dp.top_k(np.array([[0.1, 0.9, 0.5]]), k=2)[0].tolist()
     [[1, 2]]
     """
-    from diptych.evaluation.evaluate import array_of, as_float32
-    from diptych.metrics.sources import GivenScores
-    from diptych.metrics.topk import best_of
     from diptych.metrics.topk import top_k as top_rows
 
     if gallery is None:

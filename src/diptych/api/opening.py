@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
+from diptych.core.context import report_to, reporting
 from diptych.core.errors import UsageError
 from diptych.core.files import cache_root, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.table import Tabular
+from diptych.data.captions import choose_captions
 from diptych.data.collection import Collection
+from diptych.data.readers import read_collection
 from diptych.encoders.dual_encoder import DualEncoder
-from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin
+from diptych.encoders.embeddings import ORIGIN_FILE, EncodedCollection, Origin, read_data
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,7 +53,6 @@ Tabular.drawn = staticmethod(_drawn)
 @contextmanager
 def _progress() -> Iterator[None]:
     """Show progress in a notebook and on a terminal; nothing is printed where output is kept."""
-    from diptych.core.context import report_to, reporting
     from diptych.report.progress import NotebookBars, in_notebook, terminal_bars
 
     if reporting() or not (in_notebook() or sys.stderr.isatty()):
@@ -128,9 +130,6 @@ def read(
     >>> dp.read("scenes", split="test", n_train=8, n_val=4, n_test=4).n_images
     4
     """
-    from diptych.data.captions import choose_captions
-    from diptych.data.readers import read_collection
-    from diptych.encoders.embeddings import read_data
 
     known: dict[str, Any] = {}
     if isinstance(data, Collection):

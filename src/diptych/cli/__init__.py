@@ -1,7 +1,5 @@
 """One file per verb; ``main`` is the command ``diptych``."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """``diptych adapt``: fit an encoder to other data with a few pairs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

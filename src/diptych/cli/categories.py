@@ -1,7 +1,5 @@
 """``diptych categories``: images for every category of a tree, and categories for products without one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +9,7 @@ from diptych.cli.console import next_step, show, stop_on_signal
 from diptych.commerce import downloads
 from diptych.commerce.category_to_image.features import EncoderSpec
 from diptych.commerce.category_to_image.filling import FillOptions, fill_catalogue, fill_shown
-from diptych.commerce.category_to_image.picking import PickOptions, pick_images
+from diptych.commerce.category_to_image.picking import IndexOptions, PickOptions, index_products, pick_images
 from diptych.commerce.category_to_image.run import (
     CategoryRun,
     EvaluateOptions,
@@ -20,7 +18,6 @@ from diptych.commerce.category_to_image.run import (
     evaluate_catalogue,
     train_catalogue,
 )
-from diptych.commerce.category_to_image.searching import IndexOptions, index_products
 from diptych.commerce.product_data import ProductData, TreeOptions, describe_tree
 from diptych.core.files import write_json
 from diptych.report.categories import TREE_PAGE, evaluation_page, write_picks

@@ -1,7 +1,5 @@
 """``diptych data``: known datasets, checks of one's own, generated data, and what reading captions needs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path

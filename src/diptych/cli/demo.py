@@ -1,7 +1,5 @@
 """``diptych demo``: the main job in one command."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``diptych embed`` and ``diptych index``: images and captions to embeddings on disk, and to an index of them."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """``diptych evaluate`` and ``compare``: recall and its relatives, with chance, intervals and protocol."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

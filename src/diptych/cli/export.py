@@ -1,7 +1,5 @@
 """``diptych export``: evaluations and datasets in the forms that the field's other tools read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """``diptych info``: what is installed, what can be named, or what a path holds."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``diptych intent``: from raw shop logs to a calibrated, explained probability of a purchase."""
 
-from __future__ import annotations
-
 import json
 import sys
 from contextlib import ExitStack
@@ -16,7 +14,7 @@ from diptych.commerce.logs.ingest import Cleaning, ImportOptions
 from diptych.commerce.purchase_intent import drift as drifting
 from diptych.commerce.purchase_intent import options as given
 from diptych.commerce.purchase_intent.auditing import FOLDER, LeakAudit
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
+from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import features_of_source, is_table, opened_table
 from diptych.commerce.purchase_intent.scoring.training import (
@@ -28,6 +26,7 @@ from diptych.commerce.purchase_intent.scoring.training import (
     score_table,
     scorer_table,
 )
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import Description, choose_statistics
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_path, check_replaceable, write_text
@@ -107,7 +106,7 @@ def describe(
     if log.resolve() in out.resolve().parents:
         wrong = f"{out} lies in {log}, which the next import replaces with all that is in it"
         raise UsageError(wrong, "write it elsewhere")
-    with engine.open() as runs:
+    with open_engine(engine.engine, memory_limit=engine.memory_limit) as runs:
         tables = intent.sessionise(opened, sessions, engine=runs)
         found = intent.describe(tables, engine=runs, options=options, names=names)
     with disclosing(control):

@@ -1,7 +1,5 @@
 """``diptych data perturb`` and ``shortcuts``: captions that are changed, images and captions with numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

@@ -1,7 +1,5 @@
 """``diptych report``: one self-contained page of a run, or of what stressed one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Groups of verbs for shops; entry points join them to the command, as they join those of plug-ins."""
 
-from __future__ import annotations
-
 from diptych.cli.verbs import group
 
 INTENT = group(

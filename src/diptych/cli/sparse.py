@@ -1,7 +1,5 @@
 """``diptych sparse``: train a head, show images and captions as terms, explain scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``diptych study``: the papers' tables, run and compared with what the papers print."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -12,7 +10,7 @@ from pydantic import field_validator, model_validator
 from diptych.cli.console import messages, next_step, stop_on_signal
 from diptych.cli.console import show as say
 from diptych.cli.verbs import completion
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.core.errors import DiptychError, Interrupted, UsageError
 from diptych.core.files import write_json
 from diptych.core.options import Options, command_line, parameter, parse_values

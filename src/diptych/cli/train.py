@@ -1,7 +1,5 @@
 """``diptych train``: from a recipe to a run, or on with an interrupted one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diptych.cli.console import is_main_process, next_step, show, stop_on_signal

@@ -1,7 +1,5 @@
 """The command ``diptych``: every verb, by the module that is imported when it is used."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -17,8 +17,6 @@ Names, help, defaults and bounds come from the fields. ``json_schema_extra`` may
 the environment that may hold the value), ``names`` (the ``module:REGISTRY`` that a shell completes from), ``hidden``.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import inspect

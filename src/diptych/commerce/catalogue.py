@@ -1,7 +1,5 @@
 """Catalogue: products, their category tree, what is relevant to which category, and splits; nothing loads an image."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,13 +62,13 @@ class Catalogue:
         """Products per split, in the order of first appearance."""
         return dict(Counter(self.splits))
 
-    def split(self, name: str) -> Catalogue:
+    def split(self, name: str) -> Self:
         """Return the products of split ``name``; the tree stays whole."""
         if name not in self.splits:
             raise UnknownNameError(f"split of {self.name}", name, self.split_sizes)
         return self.subset([row for row, own in enumerate(self.splits) if own == name])
 
-    def subset(self, rows: Sequence[int] | np.ndarray) -> Catalogue:
+    def subset(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return the products ``rows``, in that order; the tree stays whole."""
         rows = np.asarray(rows, dtype=np.int64)
         names = ("ids", "titles", "attributes", "splits")
@@ -125,11 +123,13 @@ def catalogue_of(
         items.setdefault(item if product in (None, "") else str(product), []).append(row)
     titles, texts, paths = list[str](), list[tuple[str, ...]](), list[list[Names]]()
     known: dict[Any, Any] = {}  # what many products have is held once
+    is_named = attribute_form == "named"
     for rows in items.values():
         given = [records[row] for row in rows]
         titles.append(next(filter(None, (plain_text(str(one.get("title") or "")) for one in given)), ""))
         pairs = (pair for one in given for pair in attributes_of(one))
-        own = tuple(dict.fromkeys(_text(*pair, attribute_form) for pair in pairs))
+        named = ((label.replace("_", " ").strip() * is_named, value) for label, value in pairs)
+        own = tuple(dict.fromkeys(f"{label}: {value}" if label else value for label, value in named))
         texts.append(known.setdefault(own, own))
         places = dict.fromkeys(path for one in given for path in paths_of(one))
         paths.append([known.setdefault(path, path) for path in places])
@@ -174,11 +174,6 @@ def catalogue_of(
         picture_rows=np.array([next((row for row in rows if pictured[row]), -1) for rows in items.values()]),
         notes=(*collection.notes, *(f"{note}: {count:,}" for note, count in notes.items() if count)),
     )
-
-
-def _text(name: str, value: str, form: AttributeForm) -> str:
-    name = name.replace("_", " ").strip() if form == "named" else ""
-    return f"{name}: {value}" if name else value
 
 
 CategoryText = Literal["name", "path", "unique"]
@@ -230,8 +225,7 @@ def query_nodes_of(catalogue: Catalogue, setting: str) -> np.ndarray:
     """Return the query categories of ``setting``, ascending, where a product is relevant to all on its paths."""
     if setting == "all":
         return np.unique(nodes_on_paths(catalogue)[1])
-    places, is_general = catalogue.places, setting == "most-general"
-    return np.unique(catalogue.tree.root[places] if is_general else places)
+    return np.unique(catalogue.tree.root[catalogue.places] if setting == "most-general" else catalogue.places)
 
 
 Relevance = Literal["label", "path"]
@@ -310,10 +304,8 @@ class ProductSplit(GivenSplit):
 
     def assign(self, catalogue: Catalogue) -> tuple[list[str], str]:
         names, edges = list(self.shares), np.cumsum(list(self.shares.values()))
-        keys = [str(one) for one in catalogue.ids]
-        if self.together == "title":
-            titles = zip(keys, catalogue.titles, strict=True)
-            keys = [f"title\0{title}" if title else key for key, title in titles]
+        each, is_title = zip(catalogue.ids, catalogue.titles, strict=True), self.together == "title"
+        keys = [f"title\0{title}" if is_title and title else str(one) for one, title in each]
         draws = draw_uniform(self.seed, _PRODUCT, keys_of(keys))
         which = np.minimum(np.searchsorted(edges, draws, side="right"), len(names) - 1)
         splits = [names[one] for one in which.tolist()]

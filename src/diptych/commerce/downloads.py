@@ -1,7 +1,5 @@
 """Images of datasets that ship only their addresses; ``downloads.jsonl`` has a line per image: its file, or why not."""
 
-from __future__ import annotations
-
 import io
 import ipaddress
 import json
@@ -23,6 +21,7 @@ from diptych.core.version import __version__
 from diptych.data.images import decode_image
 from diptych.data.lines import DelimitedTable
 from diptych.data.products import picture_name
+from diptych.data.readers import read_collection
 from diptych.data.source import DataSource, TargetOption
 
 JOURNAL = "downloads.jsonl"
@@ -50,8 +49,6 @@ class FetchOptions(DataSource, TargetOption):
         return is_table and {"id", "address"} <= {*DelimitedTable(self.data, delimiter="comma").columns}
 
     def addresses(self) -> dict[str, str]:
-        from diptych.data.readers import read_collection
-
         if self.is_list:
             table = DelimitedTable(self.data, delimiter="comma")
             name, address = map(table.columns.index, ("id", "address"))

@@ -1,9 +1,7 @@
 """Options that say which products are meant; the catalogue they give, its parts, and the description of a tree."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import field_validator
@@ -20,11 +18,10 @@ from diptych.commerce.taxonomy import CategoryTree, read_taxonomy, recognised_fo
 from diptych.core.errors import UsageError
 from diptych.core.options import parameter, parse_values
 from diptych.core.table import Table
+from diptych.data import read_collection
+from diptych.data.collection import Collection
 from diptych.data.readers import has_own_format
 from diptych.data.source import DataSource, OutOption
-
-if TYPE_CHECKING:
-    from diptych.data.collection import Collection
 
 _TAXONOMIES = "diptych.commerce.taxonomy:TAXONOMIES"
 
@@ -47,8 +44,6 @@ class SortedData(DataSource):
         return path.resolve() if path is not None and path.exists() else path
 
     def collection(self) -> Collection:
-        from diptych.data import read_collection
-
         return read_collection(str(self.data), self.reader, **self.reader_options())
 
     def tree(self) -> CategoryTree | None:

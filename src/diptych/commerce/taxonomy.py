@@ -1,7 +1,5 @@
 """Category trees, and the files of them: Google's, Shopify's, tables of parents, lists of paths, and Diptych's JSON."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import Counter
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from diptych.core.errors import DataError, UnknownNameError, UsageError
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import file_errors, read_json, read_lines, read_toml
 from diptych.data.lines import DELIMITERS, DelimitedTable, plain_column
 from diptych.data.products import MAX_LEVELS, plain_text
@@ -27,30 +25,16 @@ Names = tuple[str, ...]
 
 
 class CategoryTree:
-    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first.
-
-    Args:
-        paths: of categories; their ancestors are added.
-        codes: a taxonomy's own ids by path, for as many categories as have one.
-        name, version, language: of a taxonomy as its publisher wrote it, or of its file, e.g. ``en-US``.
-        notes: what was mended and what a user should know, one line each.
-
-    Attributes:
-        depth: (n,) int64: the number of names of each path; 1 for a root.
-        lineage: (n, deepest) int64: row i holds node i's ancestors from the root on, itself last, then -1.
-        root, parent: (n,) int64: of each node; a root is its own root and has the parent -1.
-        children: (n,) int64: how many each node has.
-        shares_name: (n,) booleans: nodes whose name another node has as well.
-    """
+    """A forest of categories; nodes are numbered in the order of their sorted paths, so parents come first."""
 
     def __init__(
         self,
-        paths: Iterable[Sequence[str]],
-        codes: Mapping[Names, str] | None = None,
-        name: str = "",
+        paths: Iterable[Sequence[str]],  # of categories; their ancestors are added
+        codes: Mapping[Names, str] | None = None,  # a taxonomy's own ids by path, where there are some
+        name: str = "",  # as are version and language, of a taxonomy as published, or of its file, e.g. en-US
         version: str = "",
         language: str = "",
-        notes: Sequence[str] = (),
+        notes: Sequence[str] = (),  # what was mended and what a user should know, one line each
     ) -> None:
         self.name: str = name
         self.version: str = version
@@ -66,18 +50,19 @@ class CategoryTree:
         self.codes: Mapping[Names, str] = dict(codes or {})
         self._number = {path: number for number, path in enumerate(self.paths)}
         n, names = len(self.paths), Counter(path[-1] for path in self.paths)
+        # Of (n,) nodes: how many names a path has; (n, deepest) ancestors from the root on, itself last, then -1.
         self.depth: np.ndarray = np.array([len(path) for path in self.paths], dtype=np.int64)
         self.lineage: np.ndarray = np.full((n, int(self.depth.max(initial=1))), -1, dtype=np.int64)
         for number, path in enumerate(self.paths):
             self.lineage[number, : len(path)] = [self._number[path[:end]] for end in range(1, len(path) + 1)]
-        self.root: np.ndarray = self.lineage[:, 0]
+        self.root: np.ndarray = self.lineage[:, 0]  # a root's own is itself, its parent -1
         self.parent: np.ndarray = np.array(
             [self._number.get(path[:-1], -1) for path in self.paths], dtype=np.int64
         )
         self.children: np.ndarray = np.bincount(self.parent + 1, minlength=n + 1)[1:]
         self.is_leaf: np.ndarray = self.children == 0
         self.shares_name: np.ndarray = np.array([names[path[-1]] > 1 for path in self.paths], dtype=bool)
-        self.fingerprint: str = fingerprint_lists(self.paths)
+        self.fingerprint: str = fingerprint(iter(self.paths))
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -30,7 +30,6 @@ import shlex
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
 
@@ -145,8 +144,14 @@ class Artifact:
         self._write_into(folder, header, missing)
 
     def _write_into(self, folder: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        import numpy as np
+
         self.write_files(folder)
-        _write_arrays(folder, arrays, self.MAPPED)
+        for name in [name for name in arrays if name.split("/")[0] in self.MAPPED]:
+            array = np.ascontiguousarray(arrays.pop(name))
+            np.save(_array_file(folder, name), array, allow_pickle=False)
+        if arrays:
+            write_arrays(folder / ARRAYS, arrays)
         write_json(folder / self.marker(), header)
 
     def _encoded(self, of: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -245,17 +250,6 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
         np.savez(handle, allow_pickle=False, **arrays)
 
 
-def _write_arrays(folder: Path, arrays: dict[str, np.ndarray], mapped: frozenset[str]) -> None:
-    import numpy as np
-
-    names = [name for name in arrays if name.split("/")[0] in mapped]
-    for name in names:
-        array = np.ascontiguousarray(arrays.pop(name))
-        np.save(_array_file(folder, name), array, allow_pickle=False)
-    if arrays:
-        write_arrays(folder / ARRAYS, arrays)
-
-
 def _lies_in(array: np.ndarray, folder: Path) -> bool:
     file = getattr(array, "filename", None)
     return file is not None and Path(file).parent.resolve() == folder.resolve()
@@ -302,8 +296,6 @@ def encode(
     value: Any, arrays: dict[str, np.ndarray], name: str = "", leave_out: Set[str] = frozenset()
 ) -> Any:
     """Return ``value`` as JSON-able data; its arrays go to ``arrays`` under the names of their places."""
-    if isinstance(value, Enum):
-        return value.value
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -346,7 +338,9 @@ def decode(kind: Any, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     elif isinstance(value, dict) and value.keys() == {_NUMBER}:
         value = float(value[_NUMBER])
     if kind is Any or isinstance(kind, TypeVar):
-        return _plain(value, arrays)
+        if isinstance(value, dict):
+            return {key: decode(Any, one, arrays) for key, one in value.items()}
+        return [decode(Any, one, arrays) for one in value] if isinstance(value, list) else value
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _decode_union(inner, value, arrays)
@@ -367,8 +361,6 @@ def decode(kind: Any, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return Path(_of_type(value, str))
     if bare is tuple:
         return _decode_tuple(inner, value, arrays)
-    if isinstance(bare, type) and issubclass(bare, Enum):
-        return bare(value)
     if hasattr(bare, "model_validate"):
         return bare.model_validate(value)
     if isinstance(bare, type) and issubclass(bare, Mapping):
@@ -381,12 +373,6 @@ def decode(kind: Any, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         found = [decode(inner[0] if inner else Any, one, arrays) for one in _of_type(value, list)]
         return bare(found) if bare in (set, frozenset) else found
     raise TypeError(f"a field of type {kind} cannot be stored")
-
-
-def _plain(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    if isinstance(value, dict):
-        return {key: decode(Any, one, arrays) for key, one in value.items()}
-    return [decode(Any, one, arrays) for one in value] if isinstance(value, list) else value
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, arrays: Mapping[str, np.ndarray]) -> Any:

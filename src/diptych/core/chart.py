@@ -1,7 +1,5 @@
 """Chart: lines, bars and points that a result shows, as data; :mod:`diptych.report.figures` draws it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ are safe on disk. Nothing is printed and nothing stops unless a program installs
 (:func:`report_to`) or a stop condition (:func:`stop_when`), as the command line does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -5,8 +5,6 @@ Where thousands of rows need a draw each, and a row's draw must not depend on it
 them that belongs to its keys only.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from typing import TypeVar

@@ -16,8 +16,6 @@
     └── Interrupted              stopped on request, everything reported is safe; exit code 130
 """
 
-from __future__ import annotations
-
 import difflib
 import itertools
 import shlex

@@ -1,7 +1,5 @@
 """Optional libraries: imported where they are used, and named with their pip line where they are not installed."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
@@ -117,23 +117,16 @@ def atomic_folder(target: Path | str, marker: str | None = None) -> Iterator[Pat
 @contextmanager
 def _temporary_folder(target: Path) -> Iterator[Path]:
     """Yield a new folder next to ``target``, locked: no other process takes it for one that a kill left."""
-    from diptych.core.locking import try_lock
+    from diptych.core.locking import locked
 
-    handle = None
-    while True:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-        with suppress(BlockingIOError):  # one was quicker than the lock, and removes it
-            handle = try_lock(temporary)
-            if temporary.is_dir():
-                break
-        if handle is not None:
-            os.close(handle)
-            handle = None
-    try:
+    with ExitStack() as held:
+        while True:
+            temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+            with suppress(BlockingIOError):  # one was quicker than the lock, and removes it
+                held.enter_context(locked(temporary))
+                if temporary.is_dir():
+                    break
         yield temporary
-    finally:
-        if handle is not None:
-            os.close(handle)
 
 
 def check_replaceable(target: Path | str, marker: str, parts: Collection[str] = ()) -> None:
@@ -153,6 +146,8 @@ def _is_leftover(path: Path) -> bool:
 
 def replace_folder(source: Path | str, target: Path | str) -> None:
     """Give a complete folder the name ``target``; an older one of that name is removed last."""
+    from diptych.core.locking import locked
+
     source, target = Path(source), Path(target)
     old = target.with_name(f".{target.name}.old")
     for path in sorted(source.rglob("*"), reverse=True):
@@ -160,19 +155,15 @@ def replace_folder(source: Path | str, target: Path | str) -> None:
             sync(path)
     sync(source)
     shutil.rmtree(old, ignore_errors=True)
-    from diptych.core.locking import try_lock
-
-    handle = None
-    with suppress(BlockingIOError):  # the caller may hold it
-        handle = try_lock(target)  # until the new one has its name no other process recovers the old one
-    try:
+    with ExitStack() as held:
+        with suppress(BlockingIOError):  # the caller may hold it
+            held.enter_context(
+                locked(target)
+            )  # until the new one has its name no process recovers the old one
         if target.exists():
             os.rename(target, old)
         os.rename(source, target)
         sync(target.parent)
-    finally:
-        if handle is not None:
-            os.close(handle)
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -1,7 +1,5 @@
 """Short names for content: what a cache is keyed by and what a number carries with it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,11 +38,6 @@ def fingerprint(*values: Any) -> str:
             yield "\0"
 
     return _digest(piece.encode(errors=_HALVES) for piece in pieces())
-
-
-def fingerprint_lists(*lists: Iterable[Any]) -> str:
-    """The :func:`fingerprint` of lists of JSON-able values, which are gone through and never held."""
-    return fingerprint(*map(iter, lists))
 
 
 def _list_pieces(values: Iterator[Any]) -> Iterator[str]:

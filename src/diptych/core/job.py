@@ -8,8 +8,6 @@
 A kill loses the units that were running. The order of units and the number of processes never change a result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """One lock: a folder belongs to one process at a time, and the system releases it when that process ends."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ A subclass of :class:`Options` declares keys, types, bounds and defaults. A reci
 header and what the command line passes on are checked by it once, where they enter.
 """
 
-from __future__ import annotations
-
 import shlex
 import tomllib
 from collections.abc import Collection, Iterable, Sequence

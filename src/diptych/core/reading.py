@@ -20,6 +20,7 @@ import json
 import math
 import os
 import stat
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -430,7 +431,6 @@ def read_array(path: Path | str, *form: Any, **options: Any) -> np.ndarray:
 
 def _check_header(handle: Any, n_bytes: int) -> None:
     """Raise ValueError unless an array of numbers or texts follows that is as large as its header says."""
-    import warnings
 
     from numpy.lib import format as npy
 

@@ -5,8 +5,6 @@ reports read the same declarations. Another distribution's file is named by an e
 ``[project.entry-points."diptych.losses"]`` with ``anything = "package.module"``.
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 import pkgutil
@@ -36,15 +34,11 @@ def plug_ins(*groups: str, load: Callable[[EntryPoint], Any] = EntryPoint.load) 
 
 
 class Declared(Protocol):
-    """The protocol of a registry's members: a name and a one-line description."""
+    """A registry's member."""
 
     @property
     def name(self) -> str:
         """The name by which it is chosen."""
-
-    @property
-    def description(self) -> str:
-        """One line for help texts."""
 
 
 T = TypeVar("T", bound=Declared)

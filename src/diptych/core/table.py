@@ -12,6 +12,7 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from diptych.core.extras import require
 from diptych.core.files import write_rows
 
 if TYPE_CHECKING:
@@ -113,14 +114,6 @@ class Table:
     def texts(self) -> list[tuple[str, ...]]:
         return [tuple(cell.text for cell in row) for row in self.rows]
 
-    @property
-    def narrow(self) -> bool:
-        return len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
-
-    @property
-    def starts(self) -> list[int]:
-        return list(accumulate(span for _, span in self.groups))[:-1]
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable | Text]:
         """Fit the terminal: notes next to their numbers, or below them, or the columns in several tables."""
         from rich.text import Text
@@ -193,9 +186,10 @@ class Table:
             else f'<td colspan="{span}"></td>'
             for text, span in self.groups
         )
+        is_narrow = len(self.columns) <= _NARROW and not any(cell.words for row in self.rows for cell in row)
         lines = [
             f'<div class="scroll" role="region" aria-label="{escape(self.caption)}" tabindex="0">',
-            f'<table class="{"sortable" if len(self.rows) > 2 else ""}{" narrow" if self.narrow else ""}">',
+            f'<table class="{"sortable" if len(self.rows) > 2 else ""}{" narrow" * is_narrow}">',
             f"  <caption>{escape(self.caption)}</caption>",
             "  <thead>",
             *([f'    <tr class="groups">{groups}</tr>'] if groups else []),
@@ -212,7 +206,7 @@ class Table:
     def _of_column(self, place: int) -> str:
         if any(row[place].words for row in self.rows):
             return ' class="words"'
-        return ' class="first"' if place in self.starts else ""
+        return ' class="first"' if place in list(accumulate(span for _, span in self.groups))[:-1] else ""
 
     def _html_row(self, row: Sequence[Cell]) -> str:
         first = f'<th scope="row"{self._of_column(0)} dir="auto"{_value(row[0])}>{_text(row[0])}</th>'
@@ -232,8 +226,6 @@ class Table:
 
         In a column of numbers what is missing is NaN.
         """
-        from diptych.core.extras import require
-
         numbers = {place for row in self.rows for place, cell in enumerate(row) if cell.value is not None}
 
         def content(place: int, cell: Cell) -> str | float:
@@ -253,18 +245,11 @@ class Table:
     def content(self) -> dict[str, Any]:
         """Return caption, columns, rows and the line below, JSON-able; numbers with their notes apart."""
         rows = [
-            [
-                cell.value if cell.value is not None and math.isfinite(cell.value) else cell.line
-                for cell in row
-            ]
+            [_exact(cell) if math.isfinite(cell.value or 0) else cell.line for cell in row]
             for row in self.rows
         ]
-        content: dict[str, Any] = {
-            "caption": self.caption,
-            "columns": list(self.columns),
-            "rows": rows,
-            "after": self.after,
-        }
+        content: dict[str, Any] = {"caption": self.caption, "columns": list(self.columns)}
+        content |= {"rows": rows, "after": self.after}
         if any(cell.note and cell.value is not None for row in self.rows for cell in row):
             content["notes"] = [[cell.note for cell in row] for row in self.rows]
         return content

@@ -1,7 +1,5 @@
 """Names of splits, and the choice of captions."""
 
-from __future__ import annotations
-
 import re
 
 from diptych.core.errors import UsageError

@@ -1,7 +1,5 @@
 """Check a dataset before anything is made of it: is everything there, and is it of the sizes that are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

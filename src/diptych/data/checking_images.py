@@ -1,13 +1,12 @@
 """The image files of a collection: are they there, can they be decoded, and what to do where not."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Self
 from unicodedata import is_normalized, normalize
 
 import numpy as np
@@ -35,7 +34,7 @@ class NamedCount:
     first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> NamedCount:
+    def of(cls, names: Iterable[str]) -> Self:
         rest = iter(names)
         first = tuple(map(_printable, islice(rest, _FIRST)))
         return cls(len(first) + sum(1 for _ in rest), first)

@@ -17,7 +17,7 @@ import numpy as np
 
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError, ImageError, UnknownNameError, UsageError
-from diptych.core.fingerprint import fingerprint, fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.data.columns import Column, Labels, first_duplicate
 from diptych.data.images import FolderSource, OverlaidPicture, OverlaySource
 from diptych.data.regions import RegionSource
@@ -375,7 +375,7 @@ class Collection:
     def text_fingerprint(self) -> str:
         """Fingerprint of ids, captions and which describes which; images' bytes are not read."""
         whose = map(int, self.caption_image)
-        return fingerprint_lists(self.image_ids, self.captions, self.caption_ids, whose)
+        return fingerprint(*map(iter, (self.image_ids, self.captions, self.caption_ids, whose)))
 
     def __repr__(self) -> str:
         return f"<Collection {self.describe()}>"

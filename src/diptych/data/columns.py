@@ -4,8 +4,6 @@ A column is a sequence that is read from files in blocks: it has a length, an it
 an order of its own, and no list of everything behind it. A part of one is a column too.
 """
 
-from __future__ import annotations
-
 import copy
 import operator
 import os

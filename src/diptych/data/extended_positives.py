@@ -1,7 +1,5 @@
 """Extended positives: which captions describe which images beyond a collection's own pairs, read from files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

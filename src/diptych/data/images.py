@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,6 @@ def to_rgb(picture: Image) -> Image:
     16-bit and 32-bit integer greys are scaled by 1/256 when a value exceeds 255; floating-point
     greys are scaled from their own minimum and maximum.
     """
-
     if picture.mode == "RGB":
         return picture
     if picture.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
@@ -129,8 +129,6 @@ def decode_image(content: bytes, name: str, max_pixels: int = MAX_PIXELS) -> Ima
 
 
 def _decode(stream: IO[bytes], n_bytes: int, name: str, max_pixels: int) -> Image:
-    import warnings
-
     from PIL import Image as pillow
     from PIL import ImageOps, UnidentifiedImageError
 
@@ -197,7 +195,6 @@ def image_content(path: Path) -> str:
 
 def capture_date(path: Path) -> str:
     """Return when an image was taken, as its EXIF says: ``2024-05-31 18:02:11``; empty where it does not."""
-    import warnings
 
     from PIL import Image as pillow
 

@@ -1,7 +1,5 @@
 """Judgements: how relevant people found captions to images, read from files."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 What is known of them stands in ``known.toml``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables in text files, plain or gzipped, one row at a time; no line is without end."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path

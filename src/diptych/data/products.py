@@ -17,8 +17,6 @@ Any of them may be missing or empty: shops have such products. Text from shops h
 space of all kinds; :func:`plain_text` makes one line of it.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Metadata of items: one JSON object each, and conditions on its fields that a search is restricted by."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -9,8 +9,6 @@
 A block's rows are flushed before its byte is written. Several processes may write blocks of one store at the same time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import mmap
@@ -92,7 +90,7 @@ class RowStore:
         self._written: list[int] = []
 
     @classmethod
-    def begin(cls, target: Path, plan: RowPlan) -> RowStore:
+    def begin(cls, target: Path, plan: RowPlan) -> Self:
         """Return the unfinished rows of ``target``, or an empty store."""
         store = cls(target, plan)
         with storage_errors(store.folder, KEPT):

@@ -1,7 +1,5 @@
 """Labels of pairs in files: their formats, and the rows of a collection by a file's names of images and captions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@
 about all without a name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

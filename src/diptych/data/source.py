@@ -1,7 +1,5 @@
 """Options that choose data: the dataset, how it is read, its part and its captions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ What is stored of a dataset is its ids, captions and splits and where its images
 It lies in the cache folder under a name made of everything it depends on; half of it is never seen.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack

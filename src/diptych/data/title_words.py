@@ -4,8 +4,6 @@ Titles are short and category names shorter, so no word is dropped: a stop word 
 is ("For Her"). Names are plural where titles are singular ("Dresses", "dress"), so plurals are folded.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, Literal

@@ -5,12 +5,11 @@ The four special words come first, as in VSE++ (Faghri et al., BMVC 2018): 0 pad
 the honest one (the published vocabularies also counted validation and test captions).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -64,7 +63,7 @@ class Vocabulary:
         return len(self.entries)
 
     @classmethod
-    def build(cls, captions: Iterable[str], min_count: int = 4, always: Sequence[str] = ()) -> Vocabulary:
+    def build(cls, captions: Iterable[str], min_count: int = 4, always: Sequence[str] = ()) -> Self:
         """Count words and keep those seen at least ``min_count`` times, most frequent first."""
         counts = Counter(word for caption in captions for word in words(caption))
         kept = [word for word, count in counts.items() if count >= min_count]
@@ -103,7 +102,7 @@ class Vocabulary:
         write_json(path, list(self.entries))
 
     @classmethod
-    def load(cls, path: Path | str) -> Vocabulary:
+    def load(cls, path: Path | str) -> Self:
         entries = read_json(path)
         if not isinstance(entries, list) or not all(isinstance(word, str) for word in entries):
             raise StorageError(f"{path} is not a list of words")

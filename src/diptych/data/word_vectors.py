@@ -1,7 +1,5 @@
 """Pretrained word vectors (GloVe, word2vec): an .npz file, made of their text files."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path

@@ -1,12 +1,10 @@
 """An encoder and a linear map per side on its rows, learned from a few pairs; its matching head is not used."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,7 +24,7 @@ class LinearMap:
     mean: np.ndarray  # (d,) float32
 
     @classmethod
-    def of(cls, matrix: np.ndarray, mean: np.ndarray) -> LinearMap:
+    def of(cls, matrix: np.ndarray, mean: np.ndarray) -> Self:
         if not (np.isfinite(matrix).all() and np.isfinite(mean).all()):
             raise NumericalError(
                 "a map with NaN or infinity", "adapt again with a larger strength, or method gaussian"
@@ -60,7 +58,7 @@ class LinearMaps(Artifact, kind="linear_maps", recreate="diptych adapt"):
             )
 
     @classmethod
-    def identity(cls, width: int) -> LinearMaps:
+    def identity(cls, width: int) -> Self:
         return cls(*(LinearMap.of(np.eye(width), np.zeros(width)) for _ in range(2)))
 
     @property
@@ -161,7 +159,7 @@ class LinearlyAdapted(DualEncoder):
 
     @classmethod
     @opening("adapt again: diptych adapt")
-    def open(cls, folder: Path | str, device: str | None = None) -> LinearlyAdapted:
+    def open(cls, folder: Path | str, device: str | None = None) -> Self:
         folder = Path(folder).expanduser()
         if not (folder / _BASE).is_dir():
             raise StorageError(

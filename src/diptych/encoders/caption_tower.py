@@ -6,14 +6,12 @@ both at the last one, where the backward half has seen one word (``compat="last-
 Sources: Faghri et al., VSE++, BMVC 2018; Bleeker, Yates, de Rijke, 2022, for the bidirectional tower.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -118,7 +116,7 @@ class CaptionTower(WordTower):
     @classmethod
     def load_published(
         cls, path: Path | str | Mapping[str, Any], vocabulary: Vocabulary | None = None, **options: Any
-    ) -> CaptionTower:
+    ) -> Self:
         """Load the caption encoder of a checkpoint of VSE++ or of LTD (Bleeker, Yates, de Rijke, 2022).
 
         Layout: ``embed.weight`` and a GRU under ``rnn.`` (two directions where it has ``*_reverse``), LTD's with a

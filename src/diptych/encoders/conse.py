@@ -6,13 +6,11 @@ Source: Norouzi et al., Zero-Shot Learning by Convex Combination of Semantic Emb
 τ = 1, T = 10 did best, and s are word vectors of the names; the defaults here were chosen on validation splits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -234,7 +232,7 @@ class ConseEncoder(DualEncoder):
         write_json(folder / CONSE_FILE, config.model_dump(mode="json"))
 
     @classmethod
-    def open(cls, folder: Path | str, device: str | None = None) -> ConseEncoder:
+    def open(cls, folder: Path | str, device: str | None = None) -> Self:
         """Load a folder with a ``conse.json``, written by hand or by ``save``."""
         folder = Path(folder).expanduser()
         file = Path(folder) / CONSE_FILE

@@ -15,8 +15,9 @@ import numpy as np
 
 from diptych.core.artifact import Artifact
 from diptych.core.context import track
-from diptych.core.errors import NumericalError, UsageError
+from diptych.core.errors import MismatchError, NumericalError, UsageError
 from diptych.core.files import atomic_folder, write_text
+from diptych.data.loading import batched
 from diptych.metrics import products
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ class DualEncoder(ABC):
                 matrices where it takes those. One that cannot be encoded is an ImageError or NumericalError that
                 names its position.
         """
-        from diptych.data.loading import batched
-
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
         if _is_one(images):
@@ -220,7 +219,6 @@ class DualEncoder(ABC):
             StorageError: the folder's files are missing, corrupt or of another version.
             MissingExtraError: the family's library is not installed.
         """
-        from diptych.core.errors import MismatchError
         from diptych.encoders.family import resolve, rooted
 
         declared, source = resolve(name_or_folder)

@@ -7,8 +7,6 @@
     FOLDER/embeddings.json       the rest
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +20,8 @@ from diptych.core.artifact import Artifact, decode
 from diptych.core.errors import DataError, MismatchError, NumericalError, StorageError, UsageError
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import map_array, read_json
+from diptych.data import read_collection
+from diptych.data.captions import choose_captions
 from diptych.data.collection import Collection
 from diptych.data.columns import StringTable, write_strings
 
@@ -65,7 +65,7 @@ class Embeddings(
                     "the encoder diverged: train it again with a lower learning rate",
                 )
 
-    def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Embeddings:
+    def select(self, ids: Sequence[str], source: str = "", fix: str = "") -> Self:
         """Return the embeddings of ``ids`` in that order; where some are missing, MismatchError names ``source``."""
         if list(self.ids) == list(ids):
             return self
@@ -141,8 +141,6 @@ class Origin:
         return f"{self.split or 'all'}{chosen}"
 
     def collection(self) -> Collection:
-        from diptych.data.captions import choose_captions
-
         collection = read_data(self.data)
         part = collection if self.split is None else collection.split(self.split)
         return choose_captions(part, self.captions)
@@ -153,7 +151,7 @@ class Origin:
         return captions if self.centric is None else {"pictures": f"{self.centric}-centric", **captions}
 
     @classmethod
-    def from_dict(cls, content: Any, where: Path | str) -> Origin:
+    def from_dict(cls, content: Any, where: Path | str) -> Self:
         try:
             return decode(cls, content, {})  # type: ignore[no-any-return]
         except (TypeError, ValueError):
@@ -162,7 +160,7 @@ class Origin:
             ) from None
 
     @classmethod
-    def read(cls, folder: Path) -> Origin | None:
+    def read(cls, folder: Path) -> Self | None:
         file = folder / ORIGIN_FILE
         return cls.from_dict(read_json(file), file) if file.is_file() else None
 
@@ -174,7 +172,6 @@ def read_data(section: Mapping[str, Any]) -> Collection:
         return scenes(**section["scenes"])
     if section.get("path") is None:
         raise UsageError("the recipe names no data", "give a dataset with --data")
-    from diptych.data import read_collection
 
     collection = read_collection(section["path"], section.get("reader"), **(section.get("options") or {}))
     if section.get("skip_bad_images"):

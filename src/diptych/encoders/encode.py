@@ -1,16 +1,15 @@
 """From a collection and an encoder to embeddings on disk, block by block: a block depends only on its number."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +64,12 @@ class _Half:
     ids: Sequence[str]
     embedded: dict[str, Any]  # further fields of the embeddings
 
-    def bar(self, done: int) -> Any:
-        plan = self.store.plan
-        return task(f"embedding {plan.noun}", plan.count, plan.noun, done)
+    def follow(self, counts: Iterable[int], done: int | None = None) -> None:
+        """Show how many rows there are, ``done`` of them from before."""
+        plan, done = self.store.plan, self.store.done() if done is None else done
+        with task(f"embedding {plan.noun}", plan.count, plan.noun, done) as bar:
+            for count in counts:
+                bar.advance(count)
 
 
 def encode_collection(
@@ -93,12 +95,15 @@ def encode_collection(
         ray: the processes are actors of the Ray cluster that this process belongs to, or starts.
         contents: fingerprint of each image's bytes, where they are known; they are not read for it then.
     """
+    from diptych.encoders.wrapped import WrappedEncoder
+
     folder = Path(folder)
     if processes < 1:
         raise UsageError(f"{processes} processes", "give 1 or more")
     shared = (processes > 1 or ray) and not isinstance(encoder, GivenRows)
-    if shared:
-        _check_copies(encoder)
+    if shared and isinstance(getattr(encoder, "base", encoder), WrappedEncoder):
+        text = f"{encoder.name} is made of functions given in Python, which other processes do not have"
+        raise UsageError(text, "use one process")
     if encoder.takes != collection.holds:
         raise MismatchError(
             f"the encoder takes {encoder.takes}, {collection.name} holds {collection.holds}",
@@ -115,7 +120,12 @@ def encode_collection(
         if shared:
             _encode_in_processes(encoder, collection, halves, processes, accelerator, ray)
         else:
-            _encode_here(encoder, collection, halves)
+            for half in halves:
+                blocks = half.store.missing().tolist()
+                made = encoded_blocks(encoder, collection, half.kind, half.store.plan, blocks)
+                half.follow(write_blocks(half.store, made))
+                if stopping():
+                    break
         _finish(halves)
         images, texts = (Embeddings.open(folder / name) for name in ("images", "texts"))
         EncodedCollection(images, texts, collection.caption_image, metadata).write_header(folder)
@@ -199,35 +209,31 @@ def _finish(halves: Sequence[_Half]) -> None:
         half.store.finish(partial(Embeddings, half.ids, **half.embedded))
 
 
-def _encode_here(encoder: DualEncoder, collection: Collection, halves: Sequence[_Half]) -> None:
-    for half in halves:
-        blocks = half.store.missing().tolist()
-        with half.bar(half.store.done()) as bar:
-            for count in encode_blocks(encoder, collection, half.kind, half.store, blocks):
-                bar.advance(count)
-        if stopping():
-            break
-
-
-def encode_blocks(
+def encoded_blocks(
     encoder: DualEncoder,
     collection: Collection,
     kind: str,
-    store: Any,
+    plan: RowPlan,
     blocks: Sequence[int],
     threads: int | None = None,
-) -> Iterator[int]:
-    """Encode blocks of a collection's images or captions and write them, until a stop is requested."""
+) -> Generator[tuple[int, np.ndarray], None, None]:
+    """Encode blocks of a collection's images or captions; yield their numbers and rows."""
     if isinstance(encoder, GivenRows):
-        work = encoder.blocks(collection, kind, map(store.plan.rows_of, blocks))
+        work = encoder.blocks(collection, kind, map(plan.rows_of, blocks))
     elif kind == "image":
-        work = _images(encoder, collection, store.plan, blocks, threads)
+        work = _images(encoder, collection, plan, blocks, threads)
     else:
-        work = _captions(encoder, collection, store.plan, blocks)
-    with store, closing(work):
-        for block, found in zip(blocks, work, strict=True):
-            store.write(block, found)
-            yield len(found)
+        work = _captions(encoder, collection, plan, blocks)
+    with closing(work):
+        yield from zip(blocks, work, strict=True)
+
+
+def write_blocks(store: RowStore, made: Generator[tuple[int, np.ndarray], None, None]) -> Iterator[int]:
+    """Write blocks, and yield how many rows each has, until a stop is requested."""
+    with store, closing(made):
+        for block, rows in made:
+            store.write(block, rows)
+            yield len(rows)
             if stopping():
                 return
 
@@ -312,30 +318,18 @@ def _encode_in_processes(
         begun = [half.store.done() for half in halves]  # before any process writes
         counts = in_processes(flat, _encode_task, processes, worker, share, ordered=True)
         for half, part, done in zip(halves, tasks, begun, strict=True):
-            with half.bar(done) as bar:
-                for _ in part:
-                    bar.advance(next(counts, 0))
+            half.follow(islice(counts, len(part)), done)
         next(counts, None)  # processes that are still loading the encoder end before it is removed
-
-
-def _check_copies(encoder: DualEncoder) -> None:
-    from diptych.encoders.wrapped import WrappedEncoder
-
-    if isinstance(getattr(encoder, "base", encoder), WrappedEncoder):
-        raise UsageError(
-            f"{encoder.name} is made of functions given in Python, which other processes do not have",
-            "use one process",
-        )
 
 
 def worker(
     saved: Path, fingerprint: str, collection: Collection, device: str, threads: int
 ) -> tuple[DualEncoder, Collection, int]:
+    """Load a saved encoder in a process of its own."""
     import torch
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(threads)
-    """Load a saved encoder in a process of its own."""
     named = f"cuda:{_free_gpu(saved.parent)}" if device == "cuda" else device
     encoder = DualEncoder.load(saved, device=named)
     if encoder.fingerprint != fingerprint:
@@ -351,7 +345,8 @@ def _encode_task(
 ) -> int:
     encoder, collection, threads = worker
     kind, target, plan, part = blocks
-    return sum(encode_blocks(encoder, collection, kind, RowStore(target, plan), part, threads))
+    made = encoded_blocks(encoder, collection, kind, plan, part, threads)
+    return sum(write_blocks(RowStore(target, plan), made))
 
 
 def _free_gpu(folder: Path) -> int:

@@ -4,8 +4,6 @@ A part is a contiguous share of the blocks of images and of those of captions, s
 ``OUT/part-3-of-8`` holds its embeddings; ``embedded_part.json`` is written there last.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

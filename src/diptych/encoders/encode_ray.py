@@ -3,11 +3,8 @@
 Only the dataset must lie where every machine of the cluster finds it: the encoder is sent, no file is written there.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +17,21 @@ from diptych.data.row_store import RowPlan
 from diptych.encoders import encode
 
 
-class _Actor(nullcontext[None]):
-    """An encoder in a process of the cluster, and the store of the block that it encodes."""
+class _Actor:
+    """An encoder in a process of the cluster."""
 
     def __init__(self, files: dict[str, bytes], share: Sequence[Any], kind: str, plan: RowPlan) -> None:
-        super().__init__()
-        self._kind, self.plan = kind, plan
+        self._kind, self._plan = kind, plan
         with tempfile.TemporaryDirectory() as home:
             for name, content in files.items():
                 (file := Path(home) / name).parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content)
             self._encoder, self._collection, self._threads = encode.worker(Path(home), *share)
 
-    def write(self, block: int, rows: np.ndarray) -> None:
-        self._made = {"block": block, "rows": rows.astype(self.plan.dtype).tobytes()}
-
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        where = (self._collection, self._kind, self, [int(row["block"])], self._threads)
-        next(encode.encode_blocks(self._encoder, *where))
-        return self._made
+        of = (self._encoder, self._collection, self._kind, self._plan, [int(row["block"])], self._threads)
+        [(block, rows)] = encode.encoded_blocks(*of)
+        return {"block": block, "rows": rows.astype(self._plan.dtype).tobytes()}
 
 
 def encode_over_ray(
@@ -58,10 +51,8 @@ def encode_over_ray(
             concurrency=actors,
             num_gpus=int(is_cuda),
         )
-        with half.bar(half.store.done()) as bar, half.store:
-            for one in work.iter_rows() if missing else ():
-                rows = np.frombuffer(one["rows"], dtype=plan.dtype).reshape(-1, *plan.shape)
-                half.store.write(int(one["block"]), rows)
-                bar.advance(len(rows))
-                if stopping():
-                    return
+        rows = work.iter_rows() if missing else ()
+        made = ((int(one["block"]), np.frombuffer(one["rows"], plan.dtype)) for one in rows)
+        half.follow(encode.write_blocks(half.store, ((at, of.reshape(-1, *plan.shape)) for at, of in made)))
+        if stopping():
+            return

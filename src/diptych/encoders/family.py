@@ -1,7 +1,5 @@
 """Encoder families: how a name or a folder becomes a DualEncoder, one declaration per family."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import tomllib

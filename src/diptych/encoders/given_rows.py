@@ -8,13 +8,11 @@
       images.npy  images.txt  texts.npy  texts.txt     (n, d) numbers, and one id per line
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -71,7 +69,7 @@ class GivenRows(DualEncoder):
         self._images, self._texts = images, texts
 
     @classmethod
-    def open(cls, folder: Path | str, device: str | None = None) -> GivenRows:
+    def open(cls, folder: Path | str, device: str | None = None) -> Self:
         folder = Path(folder).expanduser()
         tables = []
         for kind, names in _NAMES.items():

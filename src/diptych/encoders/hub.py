@@ -1,7 +1,5 @@
 """Weights of other libraries: where the hub keeps them, how they are loaded, and errors of loading as ours."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

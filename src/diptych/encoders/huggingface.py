@@ -1,7 +1,5 @@
 """Encoders of Hugging Face: loading from a folder or the hub, towers, preprocessing."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -201,7 +199,8 @@ class SentenceTransformersEncoder(HuggingFaceEncoder):
         model, tokenizer, processor = cls._load(str(inner))
         settings = hub.saved_settings(source, folder)
         if "characters" not in settings:  # the library's own folder
-            settings["prefix"] = _default_prompt(folder)
+            prompts = _content(folder / "config_sentence_transformers.json")
+            settings["prefix"] = prompts.get("prompts", {}).get(prompts.get("default_prompt_name"), "")
         return cls(model, _limited(tokenizer, inner), processor, **settings, device=device)
 
     def _write(self, folder: Path) -> None:
@@ -237,16 +236,13 @@ def first_module(folder: Path, source: str) -> Path:
     return inner
 
 
-def _default_prompt(folder: Path) -> str:
-    file = folder / "config_sentence_transformers.json"
-    content = read_json(file) if file.is_file() else {}
-    name = content.get("default_prompt_name")
-    return "" if name is None else str(content.get("prompts", {}).get(name, ""))
+def _content(file: Path) -> dict[str, Any]:
+    return dict(read_json(file)) if file.is_file() else {}
 
 
 def _limited(tokenizer: Any, inner: Path) -> Any:
     file = inner / "sentence_bert_config.json"
-    content = read_json(file) if file.is_file() else {}
+    content = _content(file)
     if content.get("do_lower_case"):
         raise UsageError(
             f"{file} says do_lower_case, which no CLIP of sentence-transformers does",

@@ -11,11 +11,9 @@ Sources: Faghri et al., VSE++: Improving Visual-Semantic Embeddings with Hard Ne
 Semantic Reasoning for Image-Text Matching, ICCV 2019.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -59,7 +57,7 @@ class ImageTower(Tower):
     @classmethod
     def load_published(
         cls, path: Path | str | Mapping[str, Any], backbone: str = "resnet152", **options: Any
-    ) -> ImageTower:
+    ) -> Self:
         """Load the image encoder of a checkpoint of VSE++ that was trained on images.
 
         Layout: a ResNet of torchvision under ``cnn.module.`` (or ``cnn.``) and the projection ``fc``; in a file of both
@@ -130,7 +128,7 @@ class ImageTower(Tower):
     def forward(self, pictures: Tensor) -> Tensor:
         return self.project(self.features(pictures))
 
-    def train(self, mode: bool = True) -> ImageTower:
+    def train(self, mode: bool = True) -> Self:
         """Set the mode of what is trained; a frozen backbone stays in evaluation mode."""
         super().train(mode)
         frozen = not any(parameter.requires_grad for parameter in self.backbone.parameters())
@@ -249,7 +247,7 @@ class RegionTower(Tower):
     takes: ClassVar[Literal["pictures", "regions"]] = "regions"
 
     @classmethod
-    def load_published(cls, path: Path | str | Mapping[str, Any], **options: Any) -> RegionTower:
+    def load_published(cls, path: Path | str | Mapping[str, Any], **options: Any) -> Self:
         """Load the image encoder of a checkpoint of VSRN, or of VSE++ that was trained on features.
 
         Layout: the projection ``fc``, of VSRN graph convolutions ``Rs_GCN_1`` to ``Rs_GCN_4``, a GRU ``img_rnn`` and,

@@ -1,7 +1,5 @@
 """Models exchanged with mteb 2, both ways: dual encoders in its evaluations, its models as dual encoders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 

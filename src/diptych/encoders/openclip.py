@@ -3,8 +3,6 @@
 Pickled code is refused, and so is an architecture whose activation is not its weights' (QuickGELU).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

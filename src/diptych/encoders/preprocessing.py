@@ -4,13 +4,11 @@ Other libraries' preprocessing is done in fewer steps, bit for bit the same: res
 resize and crop, then a table, in half of the time, where a few images prove the same; else the library is called.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from PIL import Image as pillow
@@ -41,7 +39,7 @@ class Augmentation(Options):
     erasing_ratio: tuple[float, float] = (0.3, 3.3)  # flattest and tallest rectangle, height over width
 
     @model_validator(mode="after")
-    def _ranges(self) -> Augmentation:
+    def _ranges(self) -> Self:
         for name, highest in (("erasing_area", 1.0), ("erasing_ratio", math.inf)):
             low, high = getattr(self, name)
             if not 0 < low <= high <= highest:

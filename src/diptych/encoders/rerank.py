@@ -10,8 +10,6 @@ the candidates and their scores::
                  done.json       how many blocks of images are done
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import tempfile

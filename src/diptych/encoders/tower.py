@@ -1,7 +1,5 @@
 """Shared parts of towers: heads, projection, unit length, caption inputs, the choice of a kind in a recipe."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -6,8 +6,6 @@ text are read together (transformers issue 25629), and the final score is the he
 Source: Li et al., BLIP, ICML 2022, and its published code (``train_retrieval.py``, ``evaluation``).
 """
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

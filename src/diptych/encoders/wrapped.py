@@ -1,7 +1,5 @@
 """Encoders made of functions or modules that were written in Python: evaluated, indexed and trained like any other."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -131,7 +129,7 @@ class WrappedEncoder(TrainableEncoder):
         self.to(pick_device(device) if device is not None or first is None else first.device)
 
     @classmethod
-    def open(cls, source: str, *, device: str | None = None) -> WrappedEncoder:
+    def open(cls, source: str, *, device: str | None = None) -> Self:
         """Refuse a folder of weights whose modules are not there."""
         raise UsageError(
             f"{source} holds the weights of modules that were given in Python, not the modules",
@@ -168,16 +166,12 @@ class WrappedEncoder(TrainableEncoder):
     def encode_texts(self, texts: Sequence[str] | str, batch_size: int = 256) -> np.ndarray:
         if batch_size < 1:
             raise UsageError(f"batch_size must be 1 or more, got {batch_size}")
-        given = list(check_texts(texts))
-        rows = [
-            self._text_rows(given[start : start + batch_size], start)
-            for start in range(0, len(given), batch_size)
-        ]
+        given, rows = list(check_texts(texts)), []
+        for start in range(0, len(given), batch_size):
+            some = given[start : start + batch_size]
+            tokens: Any = some if self._tokenize is None else self._tokenize(some).to(self.device)
+            rows.append(self._rows(1, tokens, len(some), range(start, start + len(some))))
         return np.concatenate(rows) if rows else np.empty((0, self.width), dtype=np.float32)
-
-    def _text_rows(self, texts: list[str], start: int) -> np.ndarray:
-        tokens: Any = texts if self._tokenize is None else self._tokenize(texts).to(self.device)
-        return self._rows(1, tokens, len(texts), range(start, start + len(texts)))
 
     def _rows(self, side: int, given: Any, count: int, positions: Any) -> np.ndarray:
         for part in self._whole():
@@ -240,7 +234,7 @@ class WrappedEncoder(TrainableEncoder):
     def learned_options(self) -> dict[str, float]:
         return {} if self.temperature is None else {"temperature": self.temperature}
 
-    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> WrappedEncoder:
+    def as_trained(self, name: str, temperature: float | None, bias: float | None = None) -> Self:
         self.name, self.temperature = name, temperature
         return self
 
@@ -253,18 +247,16 @@ class WrappedEncoder(TrainableEncoder):
     def _settings(self) -> dict[str, Any]:
         return self.learned_options
 
-    def _tensors(self) -> dict[str, Tensor]:
-        sides = zip(("image", "text"), self.modules, strict=True)
-        return {f"{side}.{key}": value for side, part in sides for key, value in part.state_dict().items()}
-
     def _write(self, folder: Path) -> None:
         if len(self.modules) < 2:
             raise UsageError(
                 f"{self.name} is made of functions, which cannot be saved", "keep its embeddings"
             )
-        save_tensors(self._tensors(), folder / "model.safetensors")
+        sides = zip(("image", "text"), self.modules, strict=True)
+        states = ((f"{side}.{key}", one) for side, part in sides for key, one in part.state_dict().items())
+        save_tensors(dict(states), folder / "model.safetensors")
 
-    def load_weights(self, folder: Path | str) -> WrappedEncoder:
+    def load_weights(self, folder: Path | str) -> Self:
         """Load the weights of both modules from a folder that :meth:`save` or a training wrote; return itself."""
         folder = Path(folder)
         folder = folder if (folder / CONFIG_FILE).is_file() else folder / "best"

@@ -1,7 +1,5 @@
 """Comparisons of results: which can be compared, and what a comparison says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product

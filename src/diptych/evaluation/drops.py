@@ -8,11 +8,9 @@ The model that starts higher has more to lose, so drops as shares of each model'
 they may point to the other model; p-values and verdicts are of the absolute difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -173,7 +171,7 @@ class _Evaluated:
     cluster: np.ndarray
 
     @classmethod
-    def of(cls, pair: Paired) -> _Evaluated:
+    def of(cls, pair: Paired) -> Self:
         evaluated = ~np.isnan(pair.clean)
         if not evaluated.any():
             raise DataError(

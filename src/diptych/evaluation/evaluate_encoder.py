@@ -1,14 +1,12 @@
 """An encoder, or its stored embeddings, on a collection, with everything written that a number depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from diptych.core.errors import MismatchError, UsageError
-from diptych.core.fingerprint import fingerprint_arrays, fingerprint_lists
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.data.collection import Collection
 from diptych.data.extended_positives import ExtendedPositives, read_extended_positives
 from diptych.encoders.dual_encoder import DualEncoder
@@ -119,7 +117,7 @@ def evaluate_encoded(
         bootstrap=Bootstrap(samples),
         about=metadata | (about or {}),
     )
-    items = fingerprint_lists(images.ids, texts.ids)
+    items = fingerprint(iter(images.ids), iter(texts.ids))
     result = replace(result, protocol=replace(result.protocol, items=items, data_kind=kind_of_data(encoded)))
 
     def write_runs(folder: Path) -> None:

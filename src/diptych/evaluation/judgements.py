@@ -6,8 +6,6 @@ query in the model's order with people's ratings as gains (Sakai, SIGIR 2007)? Q
 items, or nothing relevant to people, have no such list: they are left out and counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options of evaluations, stress, audits, comparisons and explored protocols; light to import."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,6 +10,10 @@ from diptych.core.errors import UsageError
 from diptych.core.options import parameter
 from diptych.data.language.open import LanguageSpec
 from diptych.data.source import DataSpec, OutOption, PartSpec, SamplesOption, SeedOption, SplitOption
+from diptych.evaluation.reranking import check_no_gains
+from diptych.evaluation.result import one_gallery
+from diptych.metrics import DEFAULT_MEASURES
+from diptych.metrics.measuring import GainMeasure, resolve
 
 Compat = Literal["none", "published"]
 _MEASURES = "diptych.metrics:MEASURES"
@@ -48,17 +50,11 @@ class EvaluateOptions(SamplesOption, OutOption):
             text = f"--unranked {self.unranked} without --rerank: every candidate is ranked"
             raise UsageError(text, "add --rerank K")
         if self.rerank is not None:
-            from diptych.evaluation.result import one_gallery
-
             one_gallery(self.protocol)
         return self
 
     def measures(self) -> Sequence[str]:
         """Return what is measured; refuse before the work what cannot be."""
-        from diptych.evaluation.reranking import check_no_gains
-        from diptych.metrics import DEFAULT_MEASURES
-        from diptych.metrics.measuring import GainMeasure, resolve
-
         names = self.measure or DEFAULT_MEASURES
         plain, _ = resolve(names)
         if self.rerank is not None:

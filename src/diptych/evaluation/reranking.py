@@ -16,8 +16,6 @@ published   every cell that was not scored holds -100, and whatever ties there i
 Source: Li et al., ALBEF, NeurIPS 2021 (``Retrieval.evaluation`` and ``itm_eval`` of the published code).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -7,8 +7,6 @@ trained on embeddings of that condition.
 Source: Hendriksen's thesis, chapter 4 (Bleeker et al., TMLR 2024), section 4.3, evaluation method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

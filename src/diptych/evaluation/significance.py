@@ -6,8 +6,6 @@ there with other images of the same kind, not whether it would with another seed
 of each recipe, whose values per query are then averaged, and look at their spread as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product

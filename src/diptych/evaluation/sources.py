@@ -1,7 +1,5 @@
 """From the name of a run, an encoder or embeddings, and data, to embeddings and everything measured on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """Search over embeddings: one contract, an engine per file."""
 
-from __future__ import annotations
-
 from diptych.index.contract import Index, build_index
 from diptych.index.engine import ENGINES, Engine, Hits, Option, Recall, measure_recall
 from diptych.index.journal import StoredIndex, open_index

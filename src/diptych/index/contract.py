@@ -4,8 +4,6 @@ Dense or sparse, exact or approximate, here or on a server: an engine is a file 
 :class:`Index` (usually of :class:`diptych.index.slots.SlotIndex`) and a :class:`diptych.index.engine.Engine`.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

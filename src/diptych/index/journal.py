@@ -8,8 +8,6 @@ line of JSON and the vectors' arrays. A digest is of the payload and the digest 
 own header. What a kill cut off at the end no reader counts, and the next writer removes it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """One collection of a Qdrant server, or of its stand-in inside this process, and conditions on metadata."""
 
-from __future__ import annotations
-
 import json
 import os
 import warnings

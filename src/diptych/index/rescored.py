@@ -4,8 +4,6 @@ Such a library keeps weights in fewer bits, so its scores are near ones. Compute
 as they are, a score is the same to the last bit whichever engine found the item.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """Slots: items numbered in order of insertion, with ids, metadata and captions, and indexes that hold them here."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files of a saved index: its header, who can open it, what its files must look like, captions of its items."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ candidate's score is then computed only from its two vectors. So equal rows have
 and the result does not depend on how queries are batched.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections.abc import Iterator, Sequence

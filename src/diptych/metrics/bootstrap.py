@@ -6,8 +6,6 @@ for both directions at once (a cluster bootstrap: Davison and Hinkley, Bootstrap
 would move with other queries, not with another gallery, seed of training or data set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

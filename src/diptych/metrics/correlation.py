@@ -7,8 +7,6 @@ steps.
 Sources: Kendall, Biometrika 1938 and 1945; Stuart, Biometrika 1953; Fenwick, 1994 (the tree of sums).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace

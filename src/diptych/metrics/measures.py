@@ -7,8 +7,6 @@ nDCG: the gain of an item is its grade (CxC's ratings from 0 to 5 with ``--posit
 item without one, and the highest grade for a labelled match without one. Without grades a match has grade 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

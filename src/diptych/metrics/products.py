@@ -9,8 +9,6 @@ section 3.1), if products are accumulated in the type of the inputs or better, a
 fast product decides every comparison but those inside that band, and only these are scored exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ About 6 bytes of memory per score of a tile and worker, and a few numbers per qu
 default a measure is its exact expectation over all orders of the tied (McSherry and Najork, ECIR 2008).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

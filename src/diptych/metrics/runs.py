@@ -1,7 +1,5 @@
 """Blocks of a range, and lists of different lengths that lie end to end in one array."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -9,8 +9,6 @@ Our any-of-k R@k is their Success@k, MRR is RR, mAP@k with k at least the positi
 R-precision is Rprec.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

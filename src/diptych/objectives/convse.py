@@ -17,8 +17,6 @@ is the projection head and the warm start that ConVSE++ was trained with, not th
 Source: Jain and Verma, Contrastive Learning of Visual-Semantic Embeddings, 2021.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from torch import Tensor

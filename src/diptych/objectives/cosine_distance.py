@@ -8,8 +8,6 @@ Source: Bleeker et al., Reducing Predictive Feature Suppression in Resource-Cons
 Image-Caption Retrieval, TMLR 2023, §5.5.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The contract of objectives: a pure function of scores and positives, and a small class around it."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

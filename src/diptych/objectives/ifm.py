@@ -16,8 +16,6 @@ appendix. The latter prints the loss without its minus sign and the image→text
 indices of text→image; its code, and this one, have both right.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from torch import Tensor

@@ -13,8 +13,6 @@ Radford et al., Learning Transferable Visual Models (CLIP), 2021, for the symmet
 de Rijke, Do Lessons from Metric Learning Generalize to Image-Caption Retrieval?, ECIR 2022, Eq. 4.
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 import torch

@@ -14,8 +14,6 @@ Sources: Alayrac et al., Self-Supervised MultiModal Versatile Networks, NeurIPS 
 Jain and Verma 2021 adapt to images and captions (III-B), which is SimCLR's (Chen et al. 2020).
 """
 
-from __future__ import annotations
-
 from typing import Unpack
 
 import torch

@@ -6,8 +6,6 @@ for the gradient. Here a block of pairs is worked on at a time, and its gradient
 way back, so the peak is one matrix the size of the scores and a few blocks, whatever the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 

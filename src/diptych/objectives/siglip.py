@@ -13,8 +13,6 @@ teaches; it is refused all the same, because every pair would only be pulled tog
 Source: Zhai et al., Sigmoid Loss for Language Image Pre-Training, ICCV 2023, Algorithm 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Unpack
 

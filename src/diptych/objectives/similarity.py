@@ -12,8 +12,6 @@ Sources: Vendrov et al., Order-Embeddings of Images and Language, ICLR 2016, Eq.
 al. 2018, whose code has order as an option.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

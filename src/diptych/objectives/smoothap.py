@@ -17,8 +17,6 @@ Sources: Brown et al., Smooth-AP: Smoothing the Path Towards Large-Scale Image R
 Bleeker and de Rijke, ECIR 2022, Eq. 5–8 and appendix A.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Unpack
 

@@ -12,8 +12,6 @@ al. define and train it (VSE++, BMVC 2018, Eq. 4–6): averaging the hardest for
 all embeddings collapse to a point, unless the learning rate is small.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Unpack

@@ -1,7 +1,5 @@
 """The pages of granularity, of gradient counts (COCOS), of information audits and of explored protocols."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Pages of category-to-image retrieval (thesis chapter 7): an evaluation, and a tree with its images."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -142,10 +140,7 @@ def write_tree_pages(
 ) -> tuple[Path, dict[str, str]]:
     """Write ``tree.html`` into ``folder``, and of a large tree the pages that it leads to, ``tree-001.html`` and on.
 
-    Each page is written whole or not at all, ``tree.html`` last; pages of an older, larger tree are removed before.
-
-    Returns:
-        The first page; why images could not be read, by product.
+    Each page is whole, ``tree.html`` the last; older ones go before. Return it, and images that could not be read.
     """
     tree, unreadable = picks.catalogue.tree, dict[str, str]()
     remove_tree_pages(folder)
@@ -235,26 +230,20 @@ def _gallery(picks: Picks, node: int, side: int) -> Gallery:
         f"{shown:,} images{judged}",
         f"{there:,} products with an image are sorted here{most}",
     ]
+    shop, cards = picks.catalogue, []
+    for product, is_right, score in zip(
+        picks.products[begin:end].tolist(), right.tolist(), picks.scores[begin:end], strict=True
+    ):
+        own = "; ".join(map(tree.text, shop.places_of(product).tolist())) or "no category of its own"
+        text = " · ".join(fact for fact in (shop.titles[product], own, shop.ids[product]) if fact)
+        picture = partial(shop.collection.image, int(shop.picture_rows[product]))
+        state = state_of(None if is_right < 0 else is_right == 1)
+        cards.append(Card(str(shop.ids[product]), picture, text, state=state, score=f"{score:.2f}"))
     return Gallery(
         "" if len(path) == 1 else path[-1],
-        list(_cards(picks, begin, end)),
+        cards,
         text=" · ".join(fact for fact in facts if fact),
         anchor=f"c{node}",
         level=max(3, len(path) + 1),
         side=side,
     )
-
-
-def _cards(picks: Picks, begin: int, end: int) -> Iterator[Card]:
-    shop = picks.catalogue
-    for product, right, score in zip(
-        picks.products[begin:end].tolist(),
-        picks.right[begin:end].tolist(),
-        picks.scores[begin:end],
-        strict=True,
-    ):
-        own = "; ".join(map(shop.tree.text, shop.places_of(product).tolist())) or "no category of its own"
-        text = " · ".join(fact for fact in (shop.titles[product], own, shop.ids[product]) if fact)
-        picture = partial(shop.collection.image, int(shop.picture_rows[product]))
-        state = state_of(None if right < 0 else right == 1)
-        yield Card(str(shop.ids[product]), picture, text, state=state, score=f"{score:.2f}")

@@ -1,14 +1,12 @@
 """The pages of purchase intent: a description of a log, an evaluation of models, a scorer (thesis chapter 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.log import Log
 from diptych.commerce.purchase_intent import shown as evaluated
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.drift import Drift
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.options import EvaluateOptions, SessionOptions
@@ -29,46 +27,36 @@ PAGE = "report.html"
 
 def page_of(folder: Path, log: Path | None = None) -> Page:
     """Return the page of a folder: of a description, with what its ``log`` dropped; of models or scores."""
-    pages: Mapping[Any, Any] = {
-        Evaluation: evaluation_page,
-        Scorer: scorer_page,
-        ScoredTable: scores_page,
-        Drift: drift_page,
-    }
-    makers = {one.marker(): one.RECREATE for one in (Description, *pages)}
-    found = next((marker for marker in makers if (folder / marker).is_file()), None)
-    if found is None:
-        raise DataError(
-            f"{folder} is no description, evaluation or scorer ({', '.join(makers)})",
-            f"make one, e.g. {makers[Description.marker()]}",
-        )
-    if found == Description.marker():
-        return description_page(Description.open(folder), None if log is None else Log.open(log))
-    if log is not None or DisclosureControl.current() != DisclosureControl():
-        raise UsageError(
-            f"--log, --hide-rates and --least-count are of descriptions, {folder} has {found}",
-            "leave them out: the page is about models and their rates",
-        )
-    kind = next(one for one in pages if one.marker() == found)
+    pages: dict[Any, Any] = {Description: partial(description_page, path=log)}
+    pages |= {Evaluation: evaluation_page, Scorer: scorer_page, ScoredTable: scores_page, Drift: drift_page}
+    kind = next((one for one in pages if one.is_at(folder)), None)
+    if kind is None:
+        problem = f"is no description, evaluation or scorer ({', '.join(one.marker() for one in pages)})"
+        raise DataError(f"{folder} {problem}", f"make one, e.g. {Description.RECREATE}")
+    if kind is not Description and (
+        log is not None or evaluated.DisclosureControl.current() != evaluated.DisclosureControl()
+    ):
+        problem = f"--log, --hide-rates and --least-count are of descriptions, {folder} has {kind.marker()}"
+        raise UsageError(problem, "leave them out: the page is about models and their rates")
     page: Page = pages[kind](kind.open(folder))
     return page
 
 
-def description_page(description: Description, log: Log | None = None) -> Page:
-    """Return the page of a description, with what its import dropped where the log is given."""
-    about, options = description.about, description.options
+def description_page(description: Description, log: Log | None = None, path: Path | None = None) -> Page:
+    """Return the page of a description, with what its import dropped where the log, or its path, is given."""
+    about, options, log = description.about, description.options, log if path is None else Log.open(path)
     if log is not None and log.fingerprint != about["log_fingerprint"]:
         raise MismatchError(
             f"the description is of the log {about['log_fingerprint']}, {log.folder} is {log.fingerprint}",
             "give the log that was described, or describe this one",
         )
-    words: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
+    parts: dict[str, Any] = {"journey": TEXTS["journeys"][options.journey], "rate": TEXTS["parts"]["rate"]}
     sections = []
     for title, text in TEXTS["description"].items():
         names = [name for name in description.statistics if STATISTICS.get(name).section == title]
         blocks: list[Block] = [chart for name in names for chart in description.charts(name)]
         blocks += [table for name in names for table in tables_of(description, name)]
-        sections += [Section(title, blocks, text.format(**words))] if blocks else []
+        sections += [Section(title, blocks, text.format(**parts))] if blocks else []
     days = ""
     if log is not None:
         read = f"{number(log.n_events)} of {number(log.about['rows_read'])} rows are events of the log."
@@ -77,14 +65,17 @@ def description_page(description: Description, log: Log | None = None) -> Page:
         sections.append(Section("Import", [*log.charts(), *log.tables()], text, notes))
         if log.about["first"]:
             days = f" from {log.about['first'][:10]} to {log.about['last'][:10]}"
+    words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
+    if set(description.statistics) != set(ORDER):
+        words += [word for name in description.statistics for word in ("--statistic", name)]
     return Page(
         title=f"Purchase intent in {shorten(description.name, 80)}",
         summary=f"Sessions with a purchase and others, in {about['counts']['sessions']:,} sessions{days}.",
         headlines=_totals(description.totals()),
         sections=sections,
         protocol=description.facts(),
-        notes=[*_sentences(description.notes), *DisclosureControl.current().lines()],
-        commands=[_describe_command(description)],
+        notes=[*_sentences(description.notes), *evaluated.DisclosureControl.current().lines()],
+        commands=[command_line(words, SessionOptions(**about["session_options"]), options)],
     )
 
 
@@ -100,20 +91,12 @@ def _totals(totals: Mapping[str, Any]) -> list[Headline]:
     return [*found, Headline("visitors are known", count["identified visitors"])]
 
 
-def _describe_command(description: Description) -> str:
-    """Return the description's command; what is as by default is left out."""
-    words = ["diptych", "intent", "describe", "LOG", "--out", "DESCRIPTION"]
-    if set(description.statistics) != set(ORDER):
-        words += [word for name in description.statistics for word in ("--statistic", name)]
-    return command_line(words, SessionOptions(**description.about["session_options"]), description.options)
-
-
 def evaluation_page(evaluation: Evaluation) -> Page:
     protocol, grid = evaluation.protocol, Grid(evaluation.cells)
     features = protocol.about["features"]
     sections = [
         Section(title, blocks, TEXTS["evaluation"][title].format(**TEXTS["parts"]))
-        for title, blocks in evaluated.evaluation_blocks(evaluation).items()
+        for title, blocks in evaluated.evaluation_blocks(evaluation.cells, evaluation.importance).items()
     ]
     summary, headlines = _best(grid, f" These are the best: {TEXTS['parts']['chosen']}.")
     words = ("diptych", "intent", "evaluate", "FEATURES", "--out", "EVALUATION")

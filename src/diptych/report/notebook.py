@@ -1,7 +1,5 @@
 """What a notebook shows of a result besides its tables: its charts, and the images that a search found."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from html import escape
 from typing import Any

@@ -1,11 +1,9 @@
 """Images for a page: read when needed, small, as JPEG; one that cannot be read is counted, not fatal."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from PIL import Image as pillow
 from PIL import ImageOps
@@ -53,7 +51,7 @@ class Thumbnail(str):
     place: int | None = None
 
     @classmethod
-    def of(cls, picture: Image, side: int) -> Thumbnail:
+    def of(cls, picture: Image, side: int) -> Self:
         """Encode ``picture`` at most ``side`` pixels wide and high, in at most ``MAX_THUMBNAIL_BYTES``."""
         small = fit(picture, side)
         while True:

@@ -1,7 +1,5 @@
 """Search an index of products for categories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The page of a run: test scores, curves, best and worst retrievals, recipe, environment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial

@@ -1,32 +1,27 @@
 """Search an index with sentences, images or vectors: queries are encoded, hits come with caption and image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from PIL.Image import Image
 from scipy.sparse import csr_array, issparse
 
 from diptych.core.errors import DataError, ImageError, UsageError, nearest_path
 from diptych.core.reading import read_array, read_toml
 from diptych.core.table import Cell, Table, Tabular
+from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Origin, check_still_there
 from diptych.encoders.inputs import as_picture
 from diptych.index.contract import Index
 from diptych.index.engine import Hits, query_type
 from diptych.index.storage import Captions
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from diptych.data.collection import Collection
 
 _SMALL = 1_000_000  # parameters; an encoder with fewer knows little beyond what it was trained on
 

@@ -1,7 +1,5 @@
 """Contact sheets: galleries drawn into one PNG or JPEG, or written as a page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path

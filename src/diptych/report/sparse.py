@@ -1,7 +1,5 @@
 """The page of a sparse head: what it keeps and costs, terms of images and captions, what scores are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial

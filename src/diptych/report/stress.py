@@ -1,7 +1,5 @@
 """The page of a stress run, and of several runs compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """Colours, and captions made fit for drawing."""
 
-from __future__ import annotations
-
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable

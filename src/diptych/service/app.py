@@ -1,7 +1,5 @@
 """The HTTP API over indexes; :func:`create_app` gives the ASGI application that ``diptych serve`` runs."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

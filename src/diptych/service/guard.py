@@ -1,7 +1,5 @@
 """What surrounds every request: its id, who may ask, limits, a line in the log, counters."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import itertools

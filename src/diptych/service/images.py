@@ -1,7 +1,5 @@
 """Images of a service: uploads that are decoded within limits, and thumbnails of items, kept on disk."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

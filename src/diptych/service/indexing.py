@@ -1,7 +1,5 @@
 """Indexes of collections: built, and brought up to date with files that are new, changed, copied or gone."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import time

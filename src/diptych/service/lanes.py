@@ -1,7 +1,5 @@
 """Lanes: one thread per encoder that works for many requests at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import threading

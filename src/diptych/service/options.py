@@ -1,7 +1,5 @@
 """Options of the service."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Problems: every error of the API as RFC 9457 problem details, with the fix."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from http import HTTPStatus

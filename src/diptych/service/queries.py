@@ -1,7 +1,5 @@
 """Queries of a service: parts that are encoded together, mixed, searched together, and fused over several indexes."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Run the service: a socket, a server, signals, logs."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import sys

@@ -1,7 +1,5 @@
 """What the HTTP API takes and gives; its OpenAPI document is made of these models."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator

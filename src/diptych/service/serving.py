@@ -1,7 +1,5 @@
 """What is served: indexes with their encoders, warmed before they are ready, and replaced while they are searched."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Routes for shops: images for categories, categories for products, purchase intent of sessions."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From dense rows to bags of weighted terms, and what that keeps and loses; names are imported when they are used."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names

@@ -1,7 +1,5 @@
 """Measure a head on a split: what its sparse rows keep of the dense ones, what they cost, what they say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

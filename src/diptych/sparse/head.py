@@ -11,8 +11,6 @@ elsewhere: columns outside those of the whole batch are computed only for images
 Source: Nguyen et al., Multimodal Learned Sparse Retrieval with Probabilistic Expansion Control, 2024, Eq. 4–5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

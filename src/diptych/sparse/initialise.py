@@ -1,7 +1,5 @@
 """Starting weights of a head's layer norm and second map: vectors of terms that already mean something."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

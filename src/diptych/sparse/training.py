@@ -1,7 +1,5 @@
 """Training a head: from dense rows and captions to a Sparsifier."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Floor 6, the studies: the papers as data, and their tables next to your own numbers."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names

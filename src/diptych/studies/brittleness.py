@@ -4,8 +4,6 @@ A row's folder has ``embeddings/NAME-SPLIT``, shared by all studies, the same by
 values per caption or query in ``granularity/`` and ``clean/``, and a run of ``diptych analyse stress`` in ``stress/``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

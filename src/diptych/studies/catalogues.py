@@ -4,8 +4,6 @@ KEY tells catalogues and ways of measuring apart. ``evaluation/`` is as ``diptyc
 grows by models, settings and seeds; ``rows/ROW-seed-N/`` has a row's values per category.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ A claim **fails** when a comparison does; it is **not tested** when one could no
 error of the numbers leaves one open, and **holds** otherwise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

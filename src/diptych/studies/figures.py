@@ -1,7 +1,5 @@
 """Charts of studies: those that a paper's file declares, a column of every row, and how trainings went."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,19 +1,17 @@
 """Measures of a shop's log: what is counted in it, what is predicted from it, and what features are worth to that."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from diptych.commerce.logs import Log
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FEATURES
 from diptych.commerce.purchase_intent.features.table import SETTINGS, WHOLE_SESSION
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.commerce.purchase_intent.shown import (
+    DisclosureControl,
     Grid,
     importance_charts,
     mean_importance,

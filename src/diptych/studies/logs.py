@@ -4,8 +4,6 @@ KEY tells other logs, and other raw files, apart. ``log/`` has canonical events,
 ``description-KEY/`` statistics, ``features-KEY/`` features, ``MODEL-KEY/`` an evaluation.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +16,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt
 
 from diptych.commerce.logs import Log, ingest
 from diptych.commerce.logs.ingest import ImportOptions
-from diptych.commerce.logs.schema import UNKNOWN
+from diptych.commerce.logs.log import UNKNOWN
 from diptych.commerce.purchase_intent import describe, evaluate, make_features, open_features, sessionise
 from diptych.commerce.purchase_intent import options as intent
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.evaluation import Evaluation
 from diptych.commerce.purchase_intent.features import FeatureTable
 from diptych.commerce.purchase_intent.features.make import (
@@ -33,6 +30,7 @@ from diptych.commerce.purchase_intent.features.make import (
     sessions_of_table,
 )
 from diptych.commerce.purchase_intent.sessions import SessionTables
+from diptych.commerce.purchase_intent.shown import DisclosureControl
 from diptych.commerce.purchase_intent.statistics import LACKS, ORDER, STATISTICS, Description
 from diptych.commerce.scenes.shop_log import make_shop_log
 from diptych.core.errors import DataError

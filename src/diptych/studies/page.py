@@ -1,7 +1,5 @@
 """Print and write studies: lines and tables, their page and JSON, and one page over many studies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args

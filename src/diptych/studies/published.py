@@ -4,8 +4,6 @@ The rules of verdicts are those of docs/explanation/studies.md, "Verdicts": with
 (Hendriksen et al., 2023), or within two standard deviations over seeds (Bleeker and de Rijke, 2022).
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence

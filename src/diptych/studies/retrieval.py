@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from diptych.analysis.cocos_report import CocosOptions, CocosReport
+from diptych.analysis.information.audit import Audit, gap_of
+from diptych.analysis.information.questions import ProbeName
 from diptych.core.errors import UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
@@ -41,9 +44,6 @@ from diptych.studies.study import PUBLISHED, Row
 from diptych.training.adaptation import AdaptationOptions, adapt_linear
 
 if TYPE_CHECKING:
-    from diptych.analysis.cocos_report import CocosReport
-    from diptych.analysis.information.audit import Audit
-    from diptych.analysis.information.questions import ProbeName
     from diptych.training.run import Run
 
 
@@ -162,7 +162,6 @@ class Counting(Measuring):
     def __call__(self, subject: Subject) -> tuple[Measurement, ...]:
         import torch
 
-        from diptych.analysis.cocos_report import CocosOptions
         from diptych.training.evaluations import count_contributing
         from diptych.training.fit import begin_encoder
 
@@ -271,8 +270,6 @@ class Information(Measuring):
 
 
 def _columns_of_audit(found: Audit) -> dict[str, float]:
-    from diptych.analysis.information.audit import gap_of
-
     values: dict[str, float] = {}
     for (condition, sides), probe in product(found.conditions.items(), found.protocol.probes):
         before, after = "with " * (condition == "with"), "" if probe == "linear" else f" ({probe})"

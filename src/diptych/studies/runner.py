@@ -4,8 +4,6 @@ What is there, made and measured as it would be now, is not measured again. An i
 another recipe or other data, or that another process trains, is an error.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import logging
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Rows that are ways of searching: an engine over what the base makes of many images, timed with one thread."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

@@ -20,6 +20,7 @@ from diptych.core.errors import MismatchError, UsageError
 from diptych.core.files import safe_name, write_json
 from diptych.core.fingerprint import fingerprint
 from diptych.core.reading import read_json
+from diptych.data.collection import Collection
 from diptych.encoders.dual_encoder import DualEncoder
 from diptych.encoders.embeddings import Embeddings, EncodedCollection
 from diptych.encoders.encode import encode_collection, metadata_of, stored_collection
@@ -27,7 +28,6 @@ from diptych.studies.plan import GIVEN, Plan
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
     from diptych.training.run import Run, TrainingFolder
     from diptych.training.sections import Data
 

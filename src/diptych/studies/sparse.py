@@ -15,6 +15,7 @@ from diptych.core.errors import ImageError, MismatchError, UsageError
 from diptych.core.files import safe_name
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options
+from diptych.data.collection import Collection
 from diptych.evaluation import Result
 from diptych.evaluation.evaluate_encoder import evaluate_encoded
 from diptych.sparse.initialise import term_vectors
@@ -27,7 +28,6 @@ from diptych.studies.sources import DenseRows, Source, Subject, cost_of, dense_r
 from diptych.studies.study import Row
 
 if TYPE_CHECKING:
-    from diptych.data.collection import Collection
     from diptych.sparse.sparsified import SparsifiedCollection
     from diptych.sparse.sparsifier import Sparsifier
 

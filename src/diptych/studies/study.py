@@ -4,8 +4,6 @@ docs/explanation/studies.md, "Adding a study", describes such a file. ``each = {
 of every combination; ``{v}`` in its texts is the value.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Training: recipe, loop, checkpoints, the run folder, scoring; names are imported when they are used."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names

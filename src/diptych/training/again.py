@@ -1,7 +1,5 @@
 """Trainings requested by their recipe: found, resumed or begun, on as many devices as there are."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import subprocess

@@ -8,8 +8,6 @@ Sources: Izmailov et al., Averaging Weights Leads to Wider Optima, UAI 2018; Ble
 2022, section 4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 

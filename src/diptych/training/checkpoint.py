@@ -4,8 +4,6 @@ Weights, optimizer moments and what else the task keeps are safetensors, the pla
 is state, for every random choice is a function of (seed, epoch, step).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

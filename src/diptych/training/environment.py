@@ -1,7 +1,5 @@
 """The environment that a number can depend on."""
 
-from __future__ import annotations
-
 import os
 import platform
 from contextlib import suppress

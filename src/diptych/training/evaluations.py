@@ -1,7 +1,5 @@
 """Evaluations of runs: what a run is evaluated and audited with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,11 +1,9 @@
 """Features of a frozen backbone, computed once per image and view; trainings and validations read them."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -55,7 +53,7 @@ class FeatureStore(Artifact, kind="features", version=2, mapped=("rows",)):
         collection: Collection,
         root: Path | str,
         options: FeatureOptions,
-    ) -> FeatureStore:
+    ) -> Self:
         """Open the store of this tower and these images, computing what is not there yet."""
         if isinstance(tower, RegionTower) or collection.holds == "regions":
             raise UsageError(

@@ -1,7 +1,5 @@
 """Fine-tuning: the whole encoder, of this package or of another library, that a training begins with."""
 
-from __future__ import annotations
-
 from diptych.analysis.shortcuts.codes import DIGIT_WORDS, ShortcutOptions
 from diptych.core.errors import RecipeError, UsageError
 from diptych.data.vocabulary import Vocabulary

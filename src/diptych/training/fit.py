@@ -1,7 +1,5 @@
 """From a recipe to a trained run, on one device or several."""
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Evaluations of runs found on disk, of one or of several seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diptych.core.errors import UsageError

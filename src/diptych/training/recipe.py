@@ -4,13 +4,11 @@ A recipe is a TOML file whose comment on top says the command, how long it takes
 expect. Unknown keys are errors. A run keeps its recipe and can be repeated from it.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -103,7 +101,7 @@ class Recipe(Options):
         return {**values, "stages": [_whole(stage) for stage in stages]}
 
     @model_validator(mode="after")
-    def _consistent(self) -> Recipe:
+    def _consistent(self) -> Self:
         if not isinstance(self.objective.get("name"), str):
             raise ValueError("objective has no name")
         # Now, not after hours of computing features.

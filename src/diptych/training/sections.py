@@ -1,8 +1,6 @@
 """The sections of a recipe and their options."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -40,7 +38,7 @@ class Data(Options):
     skip_bad_images: bool = False
 
     @model_validator(mode="after")
-    def _one_source(self) -> Data:
+    def _one_source(self) -> Self:
         if self.path is not None and self.scenes is not None:
             raise ValueError("give either path or scenes, not both")
         return self
@@ -163,7 +161,7 @@ class Optimizer(Options):
     accumulate: int = Field(1, ge=1)
 
     @model_validator(mode="after")
-    def _decays(self) -> Optimizer:
+    def _decays(self) -> Self:
         if self.name == "adam" and self.weight_decay:
             raise ValueError(f"weight_decay {self.weight_decay} does nothing with adam: name adamw or adamp")
         return self

@@ -1,7 +1,5 @@
 """Training of a dual encoder's two towers, with an objective and perhaps a decoder, in stages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

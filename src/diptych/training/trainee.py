@@ -1,10 +1,8 @@
 """The trained module: towers, objective and decoder, under the names that stages refer to."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import torch
 from timm.optim import AdamP
@@ -105,7 +103,7 @@ class Trainee(nn.Module):
         value = getattr(self.objective, option, None)
         return float(value.detach()) if isinstance(value, Tensor) else value
 
-    def train(self, mode: bool = True) -> Trainee:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode for what is trained: a frozen batch norm keeps its statistics."""
         super().train(mode)
         for part in self.modules():

@@ -6,8 +6,6 @@ bits as an uninterrupted one: every random choice is a function of (seed, epoch,
 in the checkpoint.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -22,7 +22,7 @@ from refusals import refused
 
 from diptych.commerce.logs import Cleaning, ingest
 from diptych.commerce.logs.database import open_database
-from diptych.commerce.logs.schema import COLUMNS
+from diptych.commerce.logs.log import COLUMNS
 from diptych.core.errors import DiptychError, StorageError, UsageError
 
 CONTENT = "time,client,visitor,action\n" + "".join(

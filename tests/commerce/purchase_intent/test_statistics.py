@@ -18,10 +18,10 @@ from planted_logs import expected
 import diptych
 from diptych.commerce.logs import Cleaning
 from diptych.commerce.logs.ingest import ingest
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.engine import Engine
 from diptych.commerce.purchase_intent.options import DescribeOptions
 from diptych.commerce.purchase_intent.sessions import sessionise
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.statistics import ORDER, STATISTICS, Description, describe
 from diptych.commerce.scenes.shop_log import DEVICES, EFFECTS, MOST_EVENTS, make_shop_log
 from diptych.commerce.scenes.visits import COUNTRIES, Calendar, ShopWorld

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from raw_shop_logs import cleaned, raw_rows, sessions_of
 
-from diptych.commerce.logs.schema import THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.logs.log import THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import shop_log
 from diptych.commerce.scenes.shop_log import EFFECTS, RAW_COLUMNS, ShopLog, make_shop_log
 from diptych.commerce.scenes.visits import HOUR, NEVER, NOTHING, Calendar, ShopWorld, visits_of, week_day

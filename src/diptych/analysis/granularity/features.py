@@ -4,8 +4,6 @@ Thesis Table 5.1 often counts something else than its text defines; what reprodu
 Another feature is another file that adds to the registry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -1,13 +1,11 @@
 """Measure granularity: every feature of every caption, a block of captions at a time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from diptych.analysis.perturbations.caption import Caption
 from diptych.core.context import task
 from diptych.core.errors import DataError, UnknownNameError
 from diptych.core.files import atomic_folder, create_array
-from diptych.core.fingerprint import fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.data.collection import Collection
 from diptych.data.language import Language
 from diptych.metrics.bootstrap import Bootstrap, interval, resampled_sums
@@ -70,7 +68,7 @@ def granularity(
             "split": split,
             "images": len(np.unique(image)),
             "captions": len(texts),
-            "text": text or fingerprint_lists(texts),
+            "text": text or fingerprint(iter(texts)),
             "language": language.line(),
             "compat": compat,
             **asdict(how),
@@ -151,7 +149,7 @@ class PerImage(NamedTuple):
     squares: np.ndarray  # of squared values
 
     @classmethod
-    def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> PerImage:
+    def of(cls, values: np.ndarray, image: np.ndarray, images: int) -> Self:
         """Add up (captions, features) values, NaN where there is none, by (captions,) the number of the image."""
         known = ~np.isnan(values)
         plain = np.where(known, values, 0.0)

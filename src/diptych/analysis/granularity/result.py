@@ -4,8 +4,6 @@ A folder holds ``granularity.json`` with the summaries, ``values.npy``, ``nouns.
 the ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -8,8 +8,6 @@ probes with control tasks, EMNLP 2019) has the same training rows, settings and 
 at random per image: test images are new, so one that is right more often than by chance tells of a leak between splits.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tables and charts of information audits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from diptych.analysis.information.audit import CONDITIONS, SIDES, Audit, Held, QuestionFigure, gap_of

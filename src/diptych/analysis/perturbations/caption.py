@@ -1,7 +1,5 @@
 """A caption as a perturbation sees it: its words, where they stand, their parts of speech, and what replaces them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 

@@ -3,12 +3,12 @@
 Adding one is one function in a file of :mod:`diptych.analysis.perturbations.kinds`, decorated with :func:`registering`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
+
+from PIL.Image import Image
 
 from diptych.analysis.perturbations.caption import Caption
 from diptych.core.draws import Draws
@@ -18,10 +18,6 @@ from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
 from diptych.metrics.ground_truth import Direction
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 
 DECLARED: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_name("declared.toml"))
 GROUPS: Mapping[str, str] = DECLARED.pop("groups")  # the kinds of change

@@ -4,8 +4,6 @@ Rules with lists of exceptions that captions use, not a dictionary: where there 
 The rules follow Huddleston and Pullum, The Cambridge Grammar of the English Language, 2002, ch. 18.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

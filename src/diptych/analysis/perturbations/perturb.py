@@ -1,7 +1,5 @@
 """Perturb captions: every one is changed, or counted with the reason why it was not; one by one, or into files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -32,7 +30,7 @@ from diptych.core.reading import read_text
 from diptych.core.table import Table
 from diptych.data.collection import Collection
 from diptych.data.language import Language
-from diptych.data.language.open import LanguageSpec
+from diptych.data.language.open import WORDNET_VARIABLE, LanguageSpec, open_language
 from diptych.data.source import OutOption, PartSpec
 
 SAME = "the result is the caption itself"
@@ -153,8 +151,6 @@ def perturb_caption(
     if not isinstance(perturbation, TextPerturbation):
         raise UsageError(f"{name} changes images, not captions", "perturbed_pictures(…) changes images")
     if language is None and perturbation.needs:
-        from diptych.data.language.open import WORDNET_VARIABLE
-
         language = _language_at_hand(os.environ.get("NLTK_DATA"), os.environ.get(WORDNET_VARIABLE))
     given: dict[str, Any] = {"seed": seed, "options": options, "compat": compat, "language": language}
     return perturb_captions(perturbation, [caption], [id], **given).texts[0]
@@ -162,8 +158,6 @@ def perturb_caption(
 
 @lru_cache(maxsize=1)
 def _language_at_hand(nltk_data: str | None, wordnet: str | None) -> Language:
-    from diptych.data.language.open import open_language
-
     return open_language()
 
 
@@ -175,12 +169,12 @@ class CaptionList:
     images: Sequence[str] | None = None  # the id of each one's image; None where there are no images
 
     @classmethod
-    def of_collection(cls, collection: Collection) -> CaptionList:
+    def of_collection(cls, collection: Collection) -> Self:
         images = [collection.image_ids[row] for row in collection.caption_image]
         return cls(collection.name, collection.captions, collection.caption_ids, images)
 
     @classmethod
-    def of_lines(cls, file: Path | str) -> CaptionList:
+    def of_lines(cls, file: Path | str) -> Self:
         """Read captions of a text file, one per line; the number of its line, from 1, is a caption's id."""
         file = Path(file)
         text = read_text(file, error=DataError, fix="give a file with a caption per line, in UTF-8")

@@ -6,8 +6,6 @@ walks down``), and where it is one of the verbs that captions use most; so is th
 playing``). A colour before ``and`` is an adjective (``an orange and white cat``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

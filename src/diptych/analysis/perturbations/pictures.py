@@ -3,8 +3,6 @@
 A changed image is a function of (seed, image id, perturbation, options) and of the image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Typos are those of the package typo 0.1.7 (R. Kumar, MIT licence), begun anew wi
 two equal letters is the caption again, a letter outside a–z its own neighbour. Its exceptions are :class:`Unchanged`.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable

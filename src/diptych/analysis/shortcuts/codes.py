@@ -1,10 +1,8 @@
 """Options of shortcuts; which number an image gets, its code, and how it is written over images and into captions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -51,7 +49,7 @@ class ShortcutOptions(Options):
         return self.setup in ("unique", "captions", "bits", "per-caption")
 
     @model_validator(mode="after")
-    def _consistent(self) -> ShortcutOptions:
+    def _consistent(self) -> Self:
         if (self.bits is not None) != (self.setup == "bits"):
             needs = f"bits, 0 to {MOST_BITS}" if self.bits is None else "no bits: they belong to setup 'bits'"
             raise ValueError(f"setup {self.setup!r} needs {needs}")

@@ -1,11 +1,9 @@
 """Shortcuts of a collection: what its images and captions carry in training and in evaluation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from PIL.Image import Image
@@ -86,7 +84,7 @@ class Shortcuts:
         )
 
     @classmethod
-    def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Shortcuts:
+    def of(cls, options: ShortcutOptions, whole: Collection, train: str, seed: int) -> Self:
         """Return a recipe's shortcuts; numbers are rows in ``whole``, which holds all splits."""
         what = "captions" if options.setup == "per-caption" else "images"
         tuples = whole.n_captions if what == "captions" else whole.n_images

@@ -1,7 +1,5 @@
 """Category-to-image retrieval: images for the nodes of a category tree, categories for products (thesis ch. 7)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names

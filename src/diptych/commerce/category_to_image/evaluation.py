@@ -1,17 +1,13 @@
 """Evaluate category-to-image models: all models in all settings with several seeds (thesis section 7.4).
 
-::
-
-    EVALUATION/
-      category_evaluation.json   what was evaluated and how, except for models, settings and seeds
-      units/SETTING-MODEL-….npz  values per query and first products of every model and seed
-      results.json               tables, groups, errors, examples; written last
+A folder has ``category_evaluation.json``, its protocol, ``units/SETTING-MODEL-….npz``, values per query of every model
+and seed, and ``results.json``, all that is printed, written last.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -134,8 +130,16 @@ class Worker:
     given: Ranker | None  # a model that was trained before
 
     def run(self, unit: Unit) -> ModelResult:
-        spent, ranker, protocol = time.process_time(), self._ranker(unit), self.protocol
-        test = self.products["test"]
+        from diptych.commerce.category_to_image.training import train
+
+        spent, protocol, test = time.process_time(), self.protocol, self.products["test"]
+        if self.given or unit.seed is None:
+            ranker = self.given or RANKERS[unit.model](test)
+        else:
+            learn: Any = learn_mixed if unit.model == MIXED else train
+            validation = self.products.get("validation")
+            ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
+            check_stop("stopped: every model that was measured is kept")
         judged = judge(test.catalogue, unit.setting, protocol.relevance, protocol.judged_seed)
         about = {"dataset": test.catalogue.name, "test": protocol.test, "query text": protocol.query}
         scored = Scored.of(ranker, test, self.categories, judged)
@@ -165,16 +169,6 @@ class Worker:
             },
         )
 
-    def _ranker(self, unit: Unit) -> Ranker:
-        from diptych.commerce.category_to_image.training import train
-
-        if self.given or unit.seed is None:
-            return self.given or RANKERS[unit.model](self.products["test"])
-        learn, validation = (learn_mixed if unit.model == MIXED else train), self.products.get("validation")
-        model: Ranker = learn(self.products["train"], self.categories, unit.options, validation=validation)
-        check_stop("stopped: every model that was measured is kept")
-        return model
-
 
 def _on_one_thread(work: Worker) -> Worker:
     import torch
@@ -184,23 +178,18 @@ def _on_one_thread(work: Worker) -> Worker:
 
 
 def _usable(
-    what: str,
-    names: Sequence[str] | None,
-    usual: Sequence[str],
-    known: Sequence[str],
-    fault: Callable[[str], str],
+    what: str, names: Sequence[str] | None, usual: Sequence[str], faults: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the names, or the usual ones that the data allow, and why others of these are left out."""
+    """Return the names, or the usual ones that the data allow, and why others are left out; ``faults``: of all."""
     chosen = usual if names is None else names
     for name in chosen:
-        if name not in known:
-            raise UnknownNameError(what, name, known)
-    faults = {name: fault(name) for name in known if name in chosen}
-    left_out = {name: why for name, why in faults.items() if why}
-    usable = [name for name in faults if name not in left_out]
+        if name not in faults:
+            raise UnknownNameError(what, name, faults)
+    left_out = {name: why for name, why in faults.items() if why and name in chosen}
+    usable = [name for name in faults if name in chosen and name not in left_out]
     if not usable or (left_out and names is not None):
         problem = "; ".join(f"{name} {why}" for name, why in left_out.items()) or f"no {what} is given"
-        raise UsageError(problem, f"give others of {', '.join(known)}")
+        raise UsageError(problem, f"give others of {', '.join(faults)}")
     return usable, left_out
 
 
@@ -253,11 +242,6 @@ def evaluate_models(
         own["seed"] = seeds[0] if seed is None else seed
         return Unit(setting, model, seed, begun.model_copy(update=own))
 
-    def model_fault(model: str) -> str:
-        if train is None and model not in RANKERS:
-            return "needs products to train on, a split called train"
-        return why_not(model, maker, test, *([] if train is None or model in RANKERS else [train]))
-
     def setting_fault(setting: str) -> str:
         try:
             if learns and train is not None:
@@ -268,9 +252,16 @@ def evaluate_models(
 
     names, without = [given[0].name] if given else [], dict[str, str]()
     if not given:
-        names, without = _usable("model", models, _MODELS, (*_MODELS, MIXED), model_fault)
+        learned = {name: [] if name in RANKERS or train is None else [train] for name in (*_MODELS, MIXED)}
+        faults = {name: why_not(name, maker, test, *parts) for name, parts in learned.items()}
+        if train is None:
+            faults |= dict.fromkeys(
+                learned.keys() - RANKERS, "needs products to train on, a split called train"
+            )
+        names, without = _usable("model", models, _MODELS, faults)
     learns = given is None and not set(names) <= set(RANKERS)
-    chosen, left_out = _usable("setting", settings, _SETTINGS, _SETTINGS, setting_fault)
+    faults = {name: setting_fault(name) for name in _SETTINGS}
+    chosen, left_out = _usable("setting", settings, _SETTINGS, faults)
     made = {name: maker.products(part) for name, part in known.items() if learns or name == "test"}
     masks = [made.get(name, part).pictured for name, part in known.items()]
     protocol = EvaluationProtocol(
@@ -284,13 +275,10 @@ def evaluate_models(
         judged_seed=judged_seed,
         given="" if given is None else f"{given[1]}, fingerprint {given[0].fingerprint}",
     )
-    model = None if given is None else given[0]
-    work = Worker(protocol, train, made, maker.categories(texts), model)
-    units: dict[str, Unit] = {}
-    for setting, name in product(chosen, names):
-        for seed in (None,) if given or name in RANKERS else seeds:
-            unit = unit_of(setting, name, seed)
-            units[unit.key] = unit
+    work = Worker(protocol, train, made, maker.categories(texts), given and given[0])
+    seeds_of = {name: (None,) if given or name in RANKERS else seeds for name in names}
+    grid = [unit_of(*of, seed) for of in product(chosen, names) for seed in seeds_of[of[1]]]
+    units = {unit.key: unit for unit in grid}
     job, threads = Job(out, protocol, ModelResult, noun="models"), torch.get_num_threads()
     try:
         job.run(units, Worker.run, processes=jobs, setup=_on_one_thread, setup_args=(work,))

@@ -1,16 +1,15 @@
 """Embeddings of products and categories by frozen encoders: computed once, stored, all that models see of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.commerce.category_to_image.images import ImageEncoder, image_rows, open_image_encoder
@@ -31,9 +30,6 @@ from diptych.encoders.targets.contract import (
 )
 from diptych.encoders.targets.kinds.dual import DualTexts
 from diptych.metrics.runs import starts
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Modality = Literal["image", "title", "attributes"]
 MODALITIES: tuple[Modality, ...] = ("image", "title", "attributes")
@@ -143,7 +139,7 @@ class ProductFeatures:
         pictured = self.pictured & (self.image is not None)
         return {"image": pictured, "title": titled, "attributes": np.diff(self.attributes.indptr) > 0}
 
-    def part(self, rows: np.ndarray) -> ProductFeatures:
+    def part(self, rows: np.ndarray) -> Self:
         parts = {name: getattr(self, name)[rows] for name in ("title", "attributes", "pictured")}
         image = None if self.image is None else self.image[rows]
         return replace(self, catalogue=self.catalogue.subset(rows), image=image, **parts)
@@ -158,7 +154,7 @@ class CategoryFeatures:
     dual: np.ndarray | None  # (q, d_image) of the image encoder's own text side; None without one
     about: Mapping[str, Any]  # as of ProductFeatures
 
-    def part(self, nodes: np.ndarray) -> CategoryFeatures:
+    def part(self, nodes: np.ndarray) -> Self:
         texts, dual = [self.texts[node] for node in nodes.tolist()], self.dual
         return replace(self, texts=texts, text=self.text[nodes], dual=None if dual is None else dual[nodes])
 
@@ -269,8 +265,6 @@ class FeatureMaker:
 
     def products(self, catalogue: Catalogue) -> ProductFeatures:
         """Return embeddings of products, computed once; zeros for an image that is missing or, logged, unreadable."""
-        from scipy.sparse import csr_array
-
         images, pictured = None, catalogue.pictured
         if self.image is not None:
             images, pictured = image_rows(self.image, catalogue, self.root / "pictures")

@@ -6,18 +6,17 @@ siblings. T, w and which of the two are those that validation products bear out 
 On Calibration of Modern Neural Networks, ICML 2017; products of experts: Hinton, Neural Computation 2002.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import field_validator
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue, validation_split
 from diptych.commerce.category_to_image.results import count_cell, percent
@@ -28,9 +27,6 @@ from diptych.core.files import atomic_path, write_json, write_rows
 from diptych.core.options import parameter
 from diptych.core.table import Cell, Table
 from diptych.metrics.runs import blocks
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Candidates = Literal["specific", "all"]
 Against = Literal["level", "siblings"]
@@ -106,8 +102,6 @@ class Filler:
     @cached_property
     def below(self) -> csr_array:
         """(c, nodes): 1 where a candidate is a node or below it."""
-        from scipy.sparse import csr_array
-
         lineage = self.tree.lineage[self.candidates]
         row, level = np.nonzero(lineage >= 0)
         entries = np.ones(len(row)), (row, lineage[row, level])
@@ -167,11 +161,18 @@ class Filler:
             ]
             own = catalogue.places_of(at)
             overlap = overlap_of(tree, kept[-1] if kept else -1, own) if len(own) else None
+            if not kept:
+                verdict = "uncertain" if len(path) else "nothing known"
+            elif overlap is None:
+                verdict = "whole" if len(kept) == len(path) else "in part"
+            else:
+                common, _, depth = overlap
+                verdict = "agrees" if common == len(kept) else "refines" if common == depth else "disagrees"
             yield (
                 {
                     "id": catalogue.ids[at],
                     "title": catalogue.titles[at],
-                    "verdict": _verdict(len(kept), len(path), overlap),
+                    "verdict": verdict,
                     "own": [tree.text(node) for node in own.tolist()],
                     "path": list(tree.paths[kept[-1]]) if kept else [],
                     "code": levels[len(kept) - 1]["code"] if kept else None,
@@ -184,15 +185,6 @@ class Filler:
                 },
                 overlap,
             )
-
-
-def _verdict(kept: int, levels: int, overlap: Overlap | None) -> str:
-    if not kept:
-        return "uncertain" if levels else "nothing known"
-    if overlap is None:
-        return "whole" if kept == levels else "in part"
-    common, _, depth = overlap
-    return "agrees" if common == kept else "refines" if common == depth else "disagrees"
 
 
 def calibrate(

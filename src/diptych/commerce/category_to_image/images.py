@@ -1,13 +1,13 @@
 """Embeddings of product images by a frozen encoder: a dual encoder, a timm backbone, or a grid without weights."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from PIL import Image as pillow
+from PIL.Image import Image
 
 from diptych.commerce.catalogue import Catalogue
 from diptych.core.context import track
@@ -18,10 +18,8 @@ from diptych.data.loading import NO_PICTURE, batched, read_ahead
 from diptych.data.row_store import keyed_rows, release_pages, text_keys
 from diptych.encoders.dual_encoder import DualEncoder, unit_rows
 from diptych.encoders.given_rows import GivenRows
+from diptych.encoders.inputs import as_picture, pick_device, weights_fingerprint
 from diptych.encoders.preprocessing import Preprocessing
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -40,8 +38,6 @@ def describe_grid(image: Image) -> np.ndarray:
     Sources: Dalal and Triggs, Histograms of Oriented Gradients for Human Detection, CVPR 2005; Swain and Ballard,
     Color Indexing, IJCV 1991.
     """
-    from PIL import Image as pillow
-
     box = pillow.fromarray(np.asarray(image).min(axis=2) < _WHITE).getbbox()
     image = image if box is None else image.crop(box)
     if max(image.size) > _MAX_SIDE:
@@ -76,8 +72,6 @@ class Grid:
     takes, width, fingerprint = "pictures", GRID_WIDTH, fingerprint("grid", 1, GRID_WIDTH)
 
     def prepared(self, item: Any, position: int | str) -> np.ndarray:
-        from diptych.encoders.inputs import as_picture
-
         return describe_grid(as_picture(item, position))
 
     def encode_prepared(self, prepared: Sequence[Any], positions: Sequence[str]) -> np.ndarray:
@@ -103,7 +97,6 @@ class Backbone:
         from timm.data import resolve_data_config
 
         from diptych.encoders.image_tower import ImageTower, ImageTowerConfig
-        from diptych.encoders.inputs import pick_device, weights_fingerprint
 
         if not timm.is_model(name):
             raise UnknownNameError("timm backbone", name, timm.list_models(f"{name[:4]}*"))

@@ -1,7 +1,5 @@
 """The model of thesis ch. 7 over frozen embeddings (Eq. 7.1–7.9): pooled attributes, two projection heads, the loss."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Literal, NamedTuple

@@ -1,28 +1,26 @@
-"""The best images for every category of a tree."""
-
-from __future__ import annotations
+"""The best images for every category of a tree, and indexes of products."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Catalogue, nodes_on_paths
 from diptych.commerce.category_to_image.results import count_cell, percent
 from diptych.commerce.category_to_image.run import CategoryRun, OtherData, PartOptions
 from diptych.core.errors import DataError, MismatchError, UsageError
 from diptych.core.files import check_replaceable, write_json
-from diptych.core.options import parameter
+from diptych.core.options import parameter, parse_values
 from diptych.core.table import Table, Tabular
+from diptych.index import ENGINES, build_index
+from diptych.index.engine import OF_PRODUCTS
 from diptych.metrics.runs import blocks, starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 PICKS = "picks.json"
 
@@ -44,16 +42,6 @@ class PickOptions(PartOptions):
     distinct: list[str] = parameter([], "content or title: equal ones are picked once. Repeatable.")
     sheet: bool = parameter(True, "Write the tree's contact sheet.")
     side: int = parameter(112, "Longest side of its images, in pixels.", ge=16, le=640)
-
-
-def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
-    check_replaceable(folder, PICKS)
-    catalogue = data.of(run, options.split)
-    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
-    texts = run.texts(catalogue.tree)
-    how = options.model_dump(include={"k", "among", "beyond", "distinct"})
-    with run.embeddings(catalogue) as embedded:
-        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,3 +232,51 @@ def pick(
         distinct=tuple(distinct),
         about=about or {},
     )
+
+
+def pick_images(run: CategoryRun, data: OtherData, options: PickOptions, folder: Path) -> Picks:
+    check_replaceable(folder, PICKS)
+    catalogue = data.of(run, options.split)
+    about = {"ranker": run.model.describe(), **data.use(run, options.split, catalogue)}
+    texts = run.texts(catalogue.tree)
+    how = options.model_dump(include={"k", "among", "beyond", "distinct"})
+    with run.embeddings(catalogue) as embedded:
+        return pick(run.category_rows(texts), embedded.rows, catalogue, texts=texts, about=about, **how)
+
+
+_SAMPLE = 1000
+
+
+class IndexOptions(PartOptions):
+    """Options of an index of products; written to RUN/index-ENGINE by default."""
+
+    engine: str = parameter(
+        "exact", "The engine; diptych info engines lists them.", names="diptych.index:ENGINES"
+    )
+    option: list[str] = parameter([], "KEY=VALUE for the engine, e.g. ef_search=128. Repeatable.")
+
+
+def index_products(run: CategoryRun, data: OtherData, options: IndexOptions, folder: Path) -> list[str]:
+    """Build and save an index of products; return lines about it. Recall is measured on categories, as queries are."""
+    engine, split = ENGINES.get(options.engine), options.split
+    settings, catalogue = parse_values(options.option, "--option"), data.of(run, split)
+    check_replaceable(folder, "index.json")
+    if engine.filters:  # by title, all categories above, whether there is an image
+        tree, pictured = catalogue.tree, catalogue.pictured.tolist()
+        above = [tree.lineage[catalogue.places_of(product)] for product in range(len(catalogue))]
+        names = [sorted(map(tree.text, {*of[of >= 0].tolist()})) for of in above]
+        each = zip(catalogue.titles, names, pictured, strict=True)
+        settings["records"] = [
+            dict(zip(("title", "categories", "pictured"), one, strict=True)) for one in each
+        ]
+    about = {"dataset": catalogue.name, "split": split or "all", "model": run.about["model"]}
+    sample = run.category_rows(run.texts(run.tree)[:_SAMPLE])
+    with run.embeddings(catalogue, **about) as embedded:
+        built = build_index(embedded, engine.name, sample=sample, **settings)
+        other = data.model_dump(mode="json")
+        built.about[OF_PRODUCTS] = {"run": str(run.folder.resolve()), "other": other, "split": split}
+        built.save(folder)
+    lines = [f"{len(built):,} products of {catalogue.name}, engine {built.engine_name}, in {folder}"]
+    if recall := built.about.get("recall"):
+        lines.append("recall@{k} against exact on {queries} categories: {value:.3f}".format(**recall))
+    return lines

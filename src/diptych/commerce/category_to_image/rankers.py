@@ -1,14 +1,13 @@
 """Rankers, models that order products for a category by inner products of embeddings, and their measures."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from diptych.commerce.catalogue import Judged, assign_splits, judge, seen_nodes
 from diptych.commerce.category_to_image.features import (
@@ -30,9 +29,6 @@ from diptych.metrics.ranks import Ranks, TieGroups, ranks_of
 from diptych.metrics.runs import starts
 from diptych.metrics.sparse_products import sparse_top_k
 from diptych.metrics.topk import top_k
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 _K1, _B = 1.5, 0.75  # of BM25
 
@@ -185,7 +181,7 @@ class Scored:
     @classmethod
     def of(
         cls, ranker: Ranker, products: ProductFeatures, categories: CategoryFeatures, judged: Judged
-    ) -> Scored:
+    ) -> Self:
         rows = ranker.product_rows(products)[judged.products]
         queries = ranker.category_rows(categories.part(judged.nodes))
         if ranker.unranked and isinstance(rows, np.ndarray) and isinstance(queries, np.ndarray):

@@ -1,7 +1,5 @@
 """The numbers of an evaluation, computed once from its units, and their tables and charts (thesis 7.4 to 7.6)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,14 +1,7 @@
 """CategoryRun: the folder of a trained model with all that using it takes; its training, evaluation and use.
 
-::
-
-    RUN/
-      category_run.json   options, data, tree, encoders, versions; written last
-      model.safetensors   the heads
-      encoders/           the text encoder; the image encoder is opened by its name
-      splits.parquet      id and split of every product
-      metrics.jsonl       one line per epoch
-      training.json       what the training was begun with, by which the same call is known
+It has ``category_run.json``, written last, ``model.safetensors`` (the heads), ``encoders/`` (of texts; that of images
+is opened by its name), ``splits.parquet`` (of every product), ``metrics.jsonl`` and ``training.json`` of the training.
 """
 
 from __future__ import annotations
@@ -57,6 +50,7 @@ from diptych.core.table import Cell, Table
 from diptych.data.products import paths_of
 from diptych.data.source import OutOption, SamplesOption, TargetOption
 from diptych.encoders.embeddings import Embeddings
+from diptych.encoders.inputs import load_tensors, save_tensors
 from diptych.metrics.bootstrap import Bootstrap
 from diptych.metrics.runs import blocks
 from diptych.training.environment import environment
@@ -91,7 +85,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
         import pyarrow
         import pyarrow.parquet as parquet
 
-        from diptych.encoders.inputs import save_tensors
         from diptych.training.run import TrainingFolder
 
         folder, tree = Path(folder), catalogue.tree
@@ -126,7 +119,6 @@ class CategoryRun(Artifact, kind="category_run", version=4, recreate="diptych ca
     @cached_property
     def model(self) -> TrainedModel:
         from diptych.commerce.category_to_image.training import TrainedModel
-        from diptych.encoders.inputs import load_tensors
 
         options, encoders, file = self.options, self.about["encoders"], self.folder / _WEIGHTS
         image, text = ((encoders[side] or {"width": 0})["width"] for side in ("image", "text"))

@@ -1,14 +1,12 @@
 """Train: from a catalogue and embeddings of its products and categories to a ranker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -32,7 +30,7 @@ from diptych.commerce.category_to_image.model import (
 from diptych.commerce.category_to_image.rankers import Ranker, check_encoders, measure_ranker
 from diptych.core.draws import draw_uniform, keys_of
 from diptych.core.errors import DataError
-from diptych.core.fingerprint import fingerprint, fingerprint_arrays, fingerprint_lists
+from diptych.core.fingerprint import fingerprint, fingerprint_arrays
 from diptych.encoders.inputs import weights_fingerprint
 from diptych.training.checkpoint import Place
 from diptych.training.run import TrainingFolder
@@ -89,9 +87,7 @@ class TrainedModel(Ranker):
     about: Mapping[str, Any] = field(default_factory=dict)  # on what it was trained, how far; JSON-able
 
     @classmethod
-    def untrained(
-        cls, options: TrainOptions, image: int, text: int, encoders: Mapping[str, str]
-    ) -> TrainedModel:
+    def untrained(cls, options: TrainOptions, image: int, text: int, encoders: Mapping[str, str]) -> Self:
         """Return the model that options describe, for embeddings of these widths, with the weights of its seed."""
         widths = {one: image if one == "image" else text for one in options.modalities}
         shape = options.model_dump(include={"hidden", "width", "normalise", "attributes", "dropout"})
@@ -309,7 +305,7 @@ def train(
         **options.model_dump(mode="json"),
         "encoders": encoders,
         "products": [part.catalogue.fingerprint for part in parts],
-        "query texts": fingerprint_lists(categories.texts),
+        "query texts": fingerprint(iter(categories.texts)),
         "pictures": pictured(*(part.pictured for part in parts)) if "image" in options.sides else "",
     }
     with TemporaryDirectory() if out is None else nullcontext(out) as place:

@@ -1,13 +1,10 @@
 """The database of an import, a DuckDB that reaches the given files and nothing else; and its SQL of a file's rows.
 
-Text is read line by line and taken apart here. DuckDB's own CSV reader is not used, for three measured reasons:
-a quotation mark that is never closed makes it lose the rest of the file in silence, what it rejects depends on
-the number of threads, and with CRLF and LF in one file it may read nothing. So a line is a row: values in
-quotation marks may hold delimiters, but no line breaks. A row with another number of values than the first line,
-with bad quotation marks, with NUL or with bytes that are not UTF-8 is unreadable, and is counted.
+Text is taken apart line by line, for DuckDB's own CSV reader loses the rest of a file in silence where a quotation mark
+is never closed, rejects by the number of threads, and may read nothing with CRLF and LF in one file. So a line is a
+row: values in quotation marks may hold delimiters, but no line breaks. A row with another number of values than the
+first line, with bad quotation marks, NUL or bytes that are not UTF-8 is unreadable, and is counted.
 """
-
-from __future__ import annotations
 
 import re
 import shutil
@@ -18,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from diptych.commerce.logs.formats import CONSTANT, TARGETS, Layout, SourceFile
-from diptych.commerce.logs.schema import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
+from diptych.commerce.logs.log import ACTION_WORDS, DEVICE_WORDS, MISSING_WORDS, YES_WORDS, zone_of
 from diptych.core.context import Task
 from diptych.core.errors import DataError, StorageError, UsageError
 from diptych.core.extras import require
@@ -160,16 +157,6 @@ TIME_FORMATS = {
 """Name → SQL of microseconds since 1970 UTC. Anything with a ``%`` in it is a format of ``strptime``."""
 
 
-def read_time(text: str, time_format: str) -> str:
-    """Return SQL of microseconds since 1970 UTC, NULL where the text is no time."""
-    if "%" in time_format:
-        return f"epoch_us(CAST(TRY_STRPTIME({text}, {literal(time_format)}) AS TIMESTAMPTZ))"
-    if time_format not in TIME_FORMATS:
-        known = f"{', '.join(TIME_FORMATS)}, or one of strptime such as '%d/%m/%Y %H:%M'"
-        raise UsageError(f"there is no time format {time_format!r}", known)
-    return TIME_FORMATS[time_format].format(text)
-
-
 REJECTED = "SELECT count(DISTINCT (scan_id, file_id, line)) FROM reject_errors"
 """Counts lines read so far that never became rows: their bytes are not UTF-8, or more than two million."""
 
@@ -193,10 +180,16 @@ def canonical_sql(file: SourceFile, layout: Layout, first_number: int) -> str:
         given["action"] = _choose(given["raw_action"], layout.values.get("action", {}), ACTION_WORDS)
     yes = {"yes": layout.values.get("purchase", {}).get("yes", YES_WORDS)}
     given["purchase"] = f"{_choose(given['purchase'], yes)} = 'yes'"
-    given["time"] = read_time(given["time"], layout.time_format)
-    zoneless: object = "zoneless(given_written)"
-    if layout.time_format not in ("auto", "iso"):
-        zoneless = "%" in layout.time_format and "%z" not in layout.time_format.lower()
+    how, zoneless = layout.time_format, "zoneless(given_written)"
+    if "%" in how:
+        given["time"] = f"epoch_us(CAST(TRY_STRPTIME({given['time']}, {literal(how)}) AS TIMESTAMPTZ))"
+        zoneless = str("%z" not in how.lower())
+    elif how in TIME_FORMATS:
+        given["time"] = TIME_FORMATS[how].format(given["time"])
+        zoneless = "false" if how.startswith("unix") else zoneless
+    else:
+        known = f"{', '.join(TIME_FORMATS)}, or one of strptime such as '%d/%m/%Y %H:%M'"
+        raise UsageError(f"there is no time format {how!r}", known)
     missing = literals((*MISSING_WORDS, *layout.missing))
     return template(
         "canonical",

@@ -1,7 +1,5 @@
 """Formats of raw logs: kinds of files, and their columns, as ``formats.toml`` or a user's mapping declares them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -12,7 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from diptych.commerce.logs.schema import ACTIONS
+from diptych.commerce.logs.log import ACTIONS
 from diptych.core.errors import DataError, UnknownNameError, UsageError
 from diptych.core.extras import require
 from diptych.core.options import Options
@@ -94,14 +92,6 @@ def _pointers(line: bytes) -> list[tuple[str, str]]:
         return []
 
 
-def check_whole(file: SourceFile) -> None:
-    """Raise a DataError for a gzipped file that is cut; the database would read what there is of it."""
-    if file.gzipped:
-        with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
-            while handle.read(_BEGINNING):
-                pass
-
-
 TARGETS = (
     *("time", "client", "visitor", "session", "device", "channel", "country", "action", "page_type"),
     *("query", "item", "price", "purchase", "address", "agent"),
@@ -133,7 +123,7 @@ class Layout(Columns):
     others: tuple[str, ...] | None = None
     bare: int = 0
 
-    def fitted(self, file: SourceFile) -> Layout | None:
+    def fitted(self, file: SourceFile) -> Self | None:
         """Return the layout with the file's own names of columns, None where it is of another kind."""
         if self.bare:
             is_so = len(file.names) == self.bare and all(map(_BARE.fullmatch, file.names[:3]))

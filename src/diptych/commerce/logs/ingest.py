@@ -1,15 +1,9 @@
 """From raw files to a log: two passes in bounded memory, and a report of every row that was read.
 
-The first pass reads every file once, row by row, and writes the rows to the bucket of their client; rows that a rule
-drops go to a bucket of their own and are counted there. The second takes one bucket at a time, which holds everything
-about its clients: events are compared with others of their client, and written in the order of client, time and
-arrival. What does not fit into memory is spilled.
-
-Rules have a fixed order, and a row is counted under the first that drops it: so the rows that were read are the
-events that were kept and what all rules dropped together.
+The first pass writes every row to the bucket of its client, and those that a rule drops to one of their own, where they
+are counted. The second compares the events of each client, bucket by bucket, and writes them in order. Rules have a
+fixed order, and a row is counted under the first that drops it: rows read are events kept and rows dropped.
 """
-
-from __future__ import annotations
 
 import re
 import shutil
@@ -37,19 +31,17 @@ from diptych.commerce.logs.formats import (
     Chosen,
     ColumnMapping,
     SourceFile,
-    check_whole,
     choose_format,
     read_mapping,
 )
-from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import BOT_WORDS, COLUMNS, UNKNOWN, zone_of
+from diptych.commerce.logs.log import BOT_WORDS, COLUMNS, EVENTS, UNKNOWN, Log, zone_of
 from diptych.core.artifact import encode
 from diptych.core.context import task, track
 from diptych.core.errors import DataError, UsageError
 from diptych.core.files import atomic_folder, check_replaceable
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.options import Options, parameter, parse_values
-from diptych.core.reading import read_toml
+from diptych.core.reading import file_errors, open_bytes, read_toml
 
 MOST_BUCKETS = 256
 _BUCKET_ROWS = 1_500_000  # about 0.8 GB while a bucket is cleaned and sorted
@@ -339,7 +331,11 @@ def ingest(
 
 
 def _whole(file: SourceFile) -> dict[str, Any]:
-    check_whole(file)
+    """Describe a file; DataError for a gzipped one that is cut, of which the database would read what there is."""
+    if file.gzipped:
+        with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
+            while handle.read(1 << 20):
+                pass
     size = file.path.stat().st_size
     return {"file": file.path.name, "bytes": size, "fingerprint": fingerprint_file(file.path)}
 

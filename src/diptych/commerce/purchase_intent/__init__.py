@@ -1,7 +1,5 @@
 """Purchase intent: sessions, what sets buyers apart, features, models and a scorer (thesis chapter 6)."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from diptych.core.extras import lazy_names

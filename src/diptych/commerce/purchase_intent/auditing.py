@@ -1,13 +1,4 @@
-"""Leak audits: every check on a table of features and what it finds, kept as a folder.
-
-::
-
-    AUDIT/
-      leak_audit.json     of what, how, all findings
-      findings.csv        the same findings as a table
-"""
-
-from __future__ import annotations
+"""Leak audits: every check on a table of features and what it finds, kept as a folder."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diptych.commerce.logs.database import literal, literals
-from diptych.commerce.logs.log import EVENTS, Log
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import EVENTS, SECOND, Log
 from diptych.commerce.purchase_intent.engine import open_engine
 from diptych.commerce.purchase_intent.evaluation import chosen_of
 from diptych.commerce.purchase_intent.features.fitting import (

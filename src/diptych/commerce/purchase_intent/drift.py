@@ -1,7 +1,5 @@
 """Drift: what changed from one table of features to a later one, and whether a scorer still holds on the later one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,14 +1,7 @@
 """Evaluate every model on every feature set, setting and step, in cross-validation (thesis section 6.5).
 
-::
-
-    EVALUATION/
-      intent_evaluation.json  what was evaluated and how
-      units/…                 the predictions of every model
-      results.json            the numbers; written last
+A folder has ``intent_evaluation.json``, its protocol, ``units/``, every model's predictions, and last ``results.json``.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -127,7 +120,7 @@ class Evaluation(Tabular, Artifact, kind="results", version=4, recreate=_EVALUAT
         return UnitResult.open(job.path(Unit(setting, feature_set, step, model).key)).predictions
 
     def tables(self) -> list[Table]:
-        return evaluation_tables(self)
+        return evaluation_tables(self.cells, self.importance)
 
     def lines(self) -> list[str]:
         return [*left_out_lines(self.left_out), *self.notes, self.line()]
@@ -161,7 +154,11 @@ def evaluate(
     given, folder = EvaluateOptions.read(options, "an evaluation"), Path(folder)
     how, results = _resolved(features, given), folder / Evaluation.marker()
     folds = _folds(features, how)
-    reasons = {of: _why_not(features, folds, *of) for of in product(how.settings or (), how.steps or ())}
+    reasons, tested = dict[tuple[str, int], str](), np.concatenate([fold.test for fold in folds])
+    for of in product(how.settings or (), how.steps or ()):
+        labels = features.labels[np.intersect1d(tested, features.population(*of))]
+        n, bought = len(labels), labels.sum()
+        reasons[of] = "" if 0 < bought < n else f"{bought:,} purchases among {n:,} test sessions"
     left_out = refused(reasons, "evaluated")
     version = require("sklearn", "commerce", "evaluating models").__version__
     about, plan = _about(features, folds, how), how.model_dump(mode="json")
@@ -230,13 +227,6 @@ def _folds(features: FeatureTable, how: EvaluateOptions) -> list[Fold]:
     if how.split == "time" and not features.about["has_times"]:
         raise UsageError("the table does not say when sessions were", "--split random")
     return SPLITS.get(how.split).folds(features, how.folds or 1, how.seed)
-
-
-def _why_not(features: FeatureTable, folds: Sequence[Fold], setting: str, step: int) -> str:
-    """Return why a setting and step cannot be evaluated; nothing where it can."""
-    rows = np.intersect1d(np.concatenate([fold.test for fold in folds]), features.population(setting, step))
-    n, bought = len(rows), features.labels[rows].sum()
-    return "" if 0 < bought < n else f"{bought:,} purchases among {n:,} test sessions"
 
 
 def _about(features: FeatureTable, folds: Sequence[Fold], how: EvaluateOptions) -> Row:

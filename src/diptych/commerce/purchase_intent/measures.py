@@ -1,7 +1,5 @@
 """Measures of (n,) scores and labels, NaN where not defined: for evaluations, scorers and drift."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

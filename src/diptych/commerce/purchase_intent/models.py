@@ -1,7 +1,5 @@
 """Classifiers by name, fitted at a step and saved without pickle; their calibration; training told from test."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence

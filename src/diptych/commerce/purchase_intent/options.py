@@ -1,16 +1,11 @@
 """Options of purchase intent: how sessions, descriptions, features, audits and scorers are made."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
 from diptych.core.fingerprint import fingerprint
 from diptych.core.options import Options, parameter
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.engine import Engine
 
 SessionKey = Literal["client", "visitor", "given"]
 Compat = Literal["none", "published"]
@@ -33,11 +28,6 @@ class EngineOptions(Options):
 
     engine: Literal["duckdb", "spark"] = parameter("duckdb", "What computes it.")
     memory_limit: str | None = parameter(None, "Of the engine, e.g. 1GB; it spills to disk.")
-
-    def open(self) -> Engine:
-        from diptych.commerce.purchase_intent.engine import open_engine
-
-        return open_engine(self.engine, memory_limit=self.memory_limit)
 
 
 class SessionOptions(Options):

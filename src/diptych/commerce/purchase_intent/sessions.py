@@ -3,29 +3,18 @@
 ``sessions``: one row per session; ``pages``: the first pages of every session that is long enough to predict on;
 ``queries``: one row per submitted query, normalised. Their rows have no order. A session ends after the gap without an
 event: strictly more, so that exactly 30 minutes are one session still (thesis section 6.2). Its identifier is that of
-its first event.
-
-::
-
-    LOG/sessions/client-30min-10p-0a1b2c/
-      sessions.json                     of which log, by which options, and how many
-      sessions/part-0000.parquet
-      pages/part-0000.parquet
-      queries/part-0000.parquet
+its first event. ``LOG/sessions/client-30min-10p-0a1b2c/`` has a folder of each table, and ``sessions.json``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.commerce.logs.database import literals
-from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import LENGTH_ACTIONS, SECOND, UNKNOWN, read_columns
+from diptych.commerce.logs.log import LENGTH_ACTIONS, SECOND, UNKNOWN, Log, read_columns
 from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.options import SessionOptions
 from diptych.core.artifact import Artifact
@@ -36,9 +25,6 @@ from diptych.core.files import atomic_folder
 from diptych.core.fingerprint import fingerprint
 from diptych.core.locking import taking_turns
 from diptych.core.reading import read_toml
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
 
 BUFFER = 2  # pages that have to follow the last step, and a purchase the present one
 
@@ -70,8 +56,8 @@ _BLANKS = "[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3
 _ODD = "[^ -~]|^ | $|  "
 
 
-def normalised(text: ir.StringValue) -> ir.StringValue:
-    """Return texts in lower case, without blanks at the ends, others made one space; null stays null.
+def normalised(text: Any) -> Any:
+    """Return texts, a column of Ibis, in lower case, without blanks at the ends, others made one space; null stays.
 
     Engines' own ways differ: in final sigma, in the dotted capital I, in what ``\\s`` is; Ibis's ``strip`` cuts the
     letters f and v on Spark. Here İ becomes i, and ς becomes σ. Engines were compared on every character of Unicode 14;
@@ -83,11 +69,6 @@ def normalised(text: ir.StringValue) -> ir.StringValue:
     letters = text.replace("İ", "i").lower().replace("ς", "σ")
     spaced = letters.re_replace(_BLANKS, " ").re_replace("^ | $", "")
     return ibis.ifelse(text.re_search(_ODD), spaced, text.lower())
-
-
-def _as_declared(table: ir.Table, name: str) -> ir.Table:
-    kinds = {"bool": "boolean", "double": "float64"}
-    return table.select(**{one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()})
 
 
 def _passes(files: Sequence[Path], most: int | None) -> Iterator[tuple[list[Path], int]]:
@@ -189,6 +170,8 @@ def _run_pass(
             table = engine.sql(queries[name].format(**words))
             if name == "queries":
                 table = table.mutate(query=normalised(table["query"]).fill_null(""))
-            engine.write(_as_declared(table, name), folder / name / part)
+            kinds = {"bool": "boolean", "double": "float64"}
+            typed = {one: table[one].cast(kinds.get(kind, kind)) for one, kind in TABLES[name].items()}
+            engine.write(table.select(**typed), folder / name / part)
             if name == "sessions":
                 words["written"] = engine.read([folder / name / part], name).get_name()

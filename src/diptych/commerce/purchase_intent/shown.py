@@ -1,23 +1,24 @@
-"""Numbers of purchase intent as text and tables; an evaluation as tables and charts."""
+"""Numbers of purchase intent as text and tables, as far as they may be disclosed; an evaluation as tables and charts.
 
-from __future__ import annotations
+A :class:`~diptych.commerce.purchase_intent.statistics.Description` gives its rows through the control in force and no
+other way, so that every table, chart, page, CSV file and study has passed it.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from diptych.core.chart import Chart, Series
+from diptych.core.options import Options, parameter
 from diptych.core.reading import read_toml
 from diptych.core.table import Cell, Table
 from diptych.metrics.paired import correction_text
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.evaluation import Evaluation
-
 
 Row = Mapping[str, Any]
 
@@ -37,25 +38,14 @@ def percent(share: float | None, decimals: int = 1) -> str:
     return number(None if share is None else 100 * share, decimals)
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of numbers of a table: its head, the key of the rows' values, and how they are written."""
-
-    title: str
-    key: str
-    decimals: int = 0
-    scale: float = 1.0  # 100 for per cent
-    ends: str | None = None  # what begins the keys of its interval's ends; None for no interval
-    sign: str = ""  # + for differences
-
-    def cell(self, row: Row) -> Cell:
-        """Return the cell of a row; a dash where it has no value."""
-        value, ends = row.get(self.key), [row.get(f"{self.ends}{end}") for end in ("low", "high")]
-        if value is None or isinstance(value, str):
-            return Cell(value or "–")
-        of = [number(self.scale * one, self.decimals) for one in ends if one is not None]
-        note = " to ".join(of) if self.ends is not None and len(of) == 2 else ""
-        return Cell(number(self.scale * value, self.decimals, self.sign), note, value=self.scale * value)
+def _cell(column: Row, row: Row) -> Cell:
+    """Return the cell of a row in a declared column: of ``key``, and its interval, whose keys begin with ``ends``."""
+    value, scale, decimals = row.get(column["key"]), column.get("scale", 1.0), column.get("decimals", 0)
+    if value is None or isinstance(value, str):
+        return Cell(value or "–")
+    ends = [row.get(f"{column['ends']}{end}") for end in ("low", "high")] if "ends" in column else [None]
+    note = "" if None in ends else " to ".join(number(scale * one, decimals) for one in ends)
+    return Cell(number(scale * value, decimals, column.get("sign", "")), note, value=scale * value)
 
 
 def table_of(
@@ -68,11 +58,11 @@ def table_of(
 ) -> Table:
     """Return a table whose rows are ``names``, below ``heads``, and those ``declared`` columns that ``rows`` have."""
     known = {key for row in rows for key in row}
-    columns = [Column(**one) for one in declared if one["key"] in known]
+    columns = [one for one in declared if one["key"] in known]
     cells = [
-        [*map(Cell, of), *(one.cell(row) for one in columns)] for of, row in zip(names, rows, strict=True)
+        [*map(Cell, of), *(_cell(one, row) for one in columns)] for of, row in zip(names, rows, strict=True)
     ]
-    return Table(caption, (*heads, *(one.title for one in columns)), cells, **look)
+    return Table(caption, (*heads, *(one["title"] for one in columns)), cells, **look)
 
 
 def without_none(rows: Iterable[Row]) -> list[Row]:
@@ -149,8 +139,8 @@ class Grid:
         return found
 
 
-def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
-    grid, importance = Grid(evaluation.cells), evaluation.importance
+def evaluation_blocks(cells: Sequence[Row], importance: Sequence[Row]) -> dict[str, list[Chart | Table]]:
+    grid = Grid(cells)
     drawn = {measure: step_charts(grid, measure) for measure in MEASURES}
     return {
         "By step" if grid.by_step else "By model": [*drawn["average_precision"], *drawn["f1"]],
@@ -161,8 +151,8 @@ def evaluation_blocks(evaluation: Evaluation) -> dict[str, list[Chart | Table]]:
     }
 
 
-def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    parts = evaluation_blocks(evaluation)
+def evaluation_tables(cells: Sequence[Row], importance: Sequence[Row]) -> list[Table]:
+    parts = evaluation_blocks(cells, importance)
     blocks = [block for name, part in parts.items() if name != "Probabilities" for block in part]
     return [
         replace(one.table(), caption=f"{one.title}: {one.y or one.x}", folded=False)
@@ -226,13 +216,6 @@ def reliability_charts(grid: Grid) -> list[Chart]:
     return charts
 
 
-def _panels(rows: Sequence[Row]) -> list[tuple[str, list[Row], str]]:
-    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
-    last = {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
-    each = product(last.items(), KINDS)
-    return [(setting, mine, kind) for (setting, mine), kind in each if any(row[kind] for row in mine)]
-
-
 def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
     """Return every feature's mean importance over steps with dynamic features, or all; most important first."""
     steps = {row["step"] for row in rows if row["dynamic"]} or {row["step"] for row in rows}
@@ -244,8 +227,11 @@ def mean_importance(rows: Sequence[Row], kind: str) -> dict[str, float]:
 
 
 def importance_charts(rows: Sequence[Row]) -> list[Chart]:
-    charts = []
-    for setting, mine, kind in _panels(rows):
+    """Return the importances of every setting, of the last feature set it has, for each kind that is known."""
+    charts, last = [], {setting: mine for (setting, _), mine in grouped(rows, "setting", "set").items()}
+    for (setting, mine), kind in product(last.items(), KINDS):
+        if not any(row[kind] for row in mine):
+            continue
         (title, decimals, scale), dynamic = KINDS[kind], {row["feature"] for row in mine if row["dynamic"]}
         means, bars = list(mean_importance(mine, kind).items())[:_MOST_FEATURES], []
         for name, colour in (("dynamic", "blue"), ("static", "orange")):
@@ -265,3 +251,90 @@ def static_shares(rows: Sequence[Row], kind: str) -> dict[int, float]:
         if total:
             shares[step] = sum(max(0.0, row[kind] or 0.0) for row in mine if not row["dynamic"]) / total
     return shares
+
+
+_FLOOR = 0.01  # where the tail of a distribution ends: its steps are the inverse of the number of sessions
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "middle": 0.9, "p99": 0.99}
+_COUNTS = ("at_least", "purchase_sessions", "queries", "sessions", "transitions", "unique", "visitors")
+_OF_RATES = {*_COUNTS, "high", "low", "rate"} - {"transitions"}  # what conversion rates follow from
+
+
+class DisclosureControl(Options):
+    """Minimum cell count, suppression of smaller cells and of complements, and suppression of conversion rates."""
+
+    least: int = parameter(
+        5, "Smaller counts, and what follows from them, are not shown.", "--least-count", ge=1
+    )
+    hide_rates: bool = parameter(False, "Show standardised rates and shares only, as in the thesis.")
+
+    @classmethod
+    def current(cls) -> "DisclosureControl":
+        return _CURRENT.get()
+
+    def small(self, *counts: int | None) -> bool:
+        """Return whether one of the counts is below the minimum."""
+        return any(count is not None and 0 < count < self.least for count in counts)
+
+    def count(self, count: int | None) -> Cell:
+        return Cell(f"< {self.least}") if self.small(count) else Cell(number(count), value=count)
+
+    def share(self, part: int, of: int) -> float | None:
+        """Return a part of a whole; None where either side of it is small, or the whole is nothing."""
+        return part / of if of and not self.small(part, of - part) else None
+
+    def rows(self, rows: Sequence[Row], count: str = "", whole: str = "") -> list[dict[str, Any]]:
+        """Return the rows of a statistic as they may be shown.
+
+        A small count is the text ``< 5``; numbers that follow from it are None. Where the column ``count`` adds up
+        over rows with equal ``whole`` and one of them is suppressed, so is the smallest of the others. With hidden
+        rates, columns and rows that these follow from are missing.
+        """
+        rows = [row for row in rows if row.get("at_least", self.least) >= self.least]
+        if self.hide_rates:
+            rows = [row for row in rows if "at_least" not in row or row["share"] >= _FLOOR]
+            rows = [row for row in rows if row.get("what") not in ("purchase sessions", "purchasers")]
+        suppressed, parts = set[int](), dict[Any, list[int]]()
+        for place, row in enumerate(rows if count else ()):
+            others = row["sessions"] - row["purchase_sessions"] if "purchase_sessions" in row else None
+            if self.small(others, *(row.get(name) for name in _COUNTS)):
+                suppressed.add(place)
+            if row.get(count) and row.get("device") != "all" and row.get("devices") != "> 1":
+                parts.setdefault(row.get(whole), []).append(place)
+        for places in parts.values():
+            rest = sorted(set(places) - suppressed, key=lambda place: rows[place][count])
+            if len(places) - len(rest) == 1:
+                suppressed |= set(rest[:1])
+        shown = [self._suppressed(row, place in suppressed) for place, row in enumerate(rows)]
+        hidden = _OF_RATES if self.hide_rates else ()
+        return [{name: value for name, value in row.items() if name not in hidden} for row in shown]
+
+    def _suppressed(self, row: Row, is_suppressed: bool) -> dict[str, Any]:
+        shown = dict(row)
+        if is_suppressed:
+            kept = {"sessions"} if "purchase_sessions" in row else set()
+            names = {*_COUNTS, *_QUANTILES, "max"} - kept
+            shown |= {name: None for name in row if name in names or isinstance(row[name], float)}
+        for name, level in _QUANTILES.items():
+            if name in row and (1 - level) * row["sessions"] < self.least - 1e-9:
+                shown[name] = None
+        counts = _COUNTS if "what" not in row else () if row["what"] == "device types" else ("total",)
+        return shown | {name: f"< {self.least}" for name in counts if self.small(row.get(name))}
+
+    def lines(self) -> list[str]:
+        """Return what a page notes about it."""
+        shown = {"small": self.least > 1, "rates": self.hide_rates}
+        texts = [TEXTS["parts"][name] for name, is_so in shown.items() if is_so]
+        return [text.format(least=self.least, most=self.least - 1) for text in texts]
+
+
+_CURRENT: ContextVar[DisclosureControl] = ContextVar("disclosure", default=DisclosureControl())  # noqa: B039
+
+
+@contextmanager
+def disclosing(control: DisclosureControl) -> Iterator[None]:
+    """Put ``control`` in force for everything that is shown or written inside the block."""
+    token = _CURRENT.set(control)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)

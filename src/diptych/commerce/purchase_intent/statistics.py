@@ -5,14 +5,9 @@ makes shares, intervals and standardised rates of them, in DuckDB, so that engin
 ``statistics.toml``. Intervals take sessions as independent of each other. Those of one visitor are not quite, so that
 with many sessions per visitor the truth lies outside more often than stated.
 
-::
-
-    FOLDER/
-      description.json         of which log and sessions, by which options; all counts, unprotected: not to be passed on
-      tables/overview.csv      the statistics as they may be shown, for spreadsheets
+A folder has ``description.json`` with all counts, unprotected: not to be passed on; and ``tables/``, the statistics as
+they may be shown, for spreadsheets.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,13 +15,12 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.engine import Engine, open_engine
 from diptych.commerce.purchase_intent.options import DescribeOptions, SessionOptions
 from diptych.commerce.purchase_intent.sessions import SessionTables
-from diptych.commerce.purchase_intent.shown import TEXTS, Row, number, table_of
+from diptych.commerce.purchase_intent.shown import TEXTS, DisclosureControl, Row, number, table_of
 from diptych.core.artifact import Artifact
 from diptych.core.chart import Chart, Series
 from diptych.core.context import track
@@ -36,10 +30,6 @@ from diptych.core.files import write_csv
 from diptych.core.reading import read_toml
 from diptych.core.registry import Registry
 from diptych.core.table import Table
-
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    import pyarrow as pa
 
 ALL = "all"  # in the place of a device: all of them together; a device that a log calls so is called "all" in quotes
 CLASSES = (True, False)  # purchase sessions and others, in the order of tables
@@ -58,8 +48,8 @@ class Counts:
             self._words["weekend"] = "weekend"
         self._words |= {name: table.get_name() for name, table in read.items()}
 
-    def of(self, sql: str) -> ir.Table:
-        """Return the rows of a query, in whose braces tables of counts stand by name."""
+    def of(self, sql: str) -> Any:
+        """Return the rows of a query, a table of Ibis, in whose braces tables of counts stand by name."""
         for name, counted in _DECLARED["tables"].items():
             if f"{{{name}}}" in sql and name not in self._words:
                 self._words[name] = self._held.enter_context(self.engine.held(self.of(counted))).get_name()
@@ -88,7 +78,7 @@ class Statistic:
     def rows(self, counts: Counts) -> list[Row]:
         return self.finish(counts.engine.to_arrow(counts.of(self.counted)), counts.options)
 
-    def finish(self, counted: pa.Table, options: DescribeOptions) -> list[Row]:
+    def finish(self, counted: Any, options: DescribeOptions) -> list[Row]:
         """Return the rows of what was counted: plain numbers, None where there is none."""
         z, macros = NormalDist().inv_cdf((1 + options.confidence) / 2), _DECLARED["macros"]
         with require("duckdb", "commerce", "describing a log").connect() as database:
@@ -120,17 +110,12 @@ _NAMES = {True: "purchase", False: "no purchase"}
 class Description(
     Artifact, kind="description", version=3, recreate="diptych intent describe LOG --out FOLDER"
 ):
-    """The statistics of a log.
+    """The statistics of a log."""
 
-    Attributes:
-        about: everything the numbers depend on: ``log``, ``zone``, fingerprints, ``session_options``, ``options``,
-            ``engine``, ``counts``, ``notes``. JSON-able.
-        unprotected: statistic → all its rows, in order; nothing but :meth:`rows`, which controls what is disclosed,
-            may read them.
-    """
-
-    about: Mapping[str, Any]
-    unprotected: Mapping[str, Sequence[Row]]
+    about: Mapping[
+        str, Any
+    ]  # everything the numbers depend on: log, zone, fingerprints, options, counts, notes
+    unprotected: Mapping[str, Sequence[Row]]  # of each statistic; nothing but rows() may read them
     folder: Path = field(init=False, default=Path(), compare=False)  # where it is
 
     @property
@@ -173,8 +158,20 @@ class Description(
         return [table for tables in each for table in tables]
 
     def charts(self, name: str) -> list[Chart]:
-        rows, level = _largest_first(self.rows(name)), self.totals().get("purchase rate")
-        return [one for given in STATISTICS.get(name).charts for one in _charts(given, rows, level)]
+        """Return the charts of a statistic, one per device where it is declared so."""
+        rows, level, found = (
+            _largest_first(self.rows(name)),
+            self.totals().get("purchase rate"),
+            list[Chart](),
+        )
+        for given in STATISTICS.get(name).charts:
+            per = given.get("per", "")
+            devices = list(dict.fromkeys(row.get(per, ALL) for row in rows)) or [ALL]
+            for device in devices[: 1 if len(devices) == 2 else _MOST_CURVES]:  # one device is all there is
+                title = given["title"] if device == ALL else f"{given['title']}: {_name(device)}"
+                mine = [row for row in rows if row.get(per, ALL) == device]
+                found += _chart({**given, "title": title}, mine, level)
+        return found
 
     def facts(self) -> dict[str, str]:
         how, of = self.options, SessionOptions(**self.about["session_options"])
@@ -252,17 +249,6 @@ _KEYS: Mapping[str, Callable[[Any], str]] = {  # columns that name a row, and ho
     "purchaser": {True: "purchasers", False: "others"}.__getitem__,
     "weekend": {True: "Saturday, Sunday", False: "Monday–Friday"}.__getitem__,
 }
-
-
-def _charts(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:
-    """Return a chart as ``statistics.toml`` declares it, one per device where it says so."""
-    if "per" not in given:
-        return _chart(given, rows, of_all)
-    devices = list(dict.fromkeys(row[given["per"]] for row in rows))
-    most = 1 if len(devices) == 2 else _MOST_CURVES  # one device is all there is
-    parts = {name: [row for row in rows if row[given["per"]] == name] for name in devices[:most]}
-    titles = {name: given["title"] if name == ALL else f"{given['title']}: {_name(name)}" for name in parts}
-    return [one for name in parts for one in _chart({**given, "title": titles[name]}, parts[name], of_all)]
 
 
 def _chart(given: Mapping[str, Any], rows: Sequence[Row], of_all: float | None) -> list[Chart]:

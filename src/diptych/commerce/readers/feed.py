@@ -4,8 +4,6 @@ A product may have several ``product_type``: in columns or elements of that name
 are kept. ``google_product_category`` is a path, or the id of one, which a taxonomy's file turns into a path.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter

@@ -6,8 +6,6 @@ only their addresses: they are looked for in a folder where the downloader puts 
 Source: Bonab et al., Cross-Market Product Recommendation, CIKM 2021.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

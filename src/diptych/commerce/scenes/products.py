@@ -5,8 +5,6 @@ products of the smaller one. A category says the department first, then the shap
 which facet comes at which level differs from department to department. Words and numbers stand in ``products.toml``.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import random
@@ -24,7 +22,7 @@ from diptych.core.options import parameter
 from diptych.core.reading import file_errors, read_jsonl, read_toml
 from diptych.data.collection import Collection
 from diptych.data.products import plain_text
-from diptych.data.readers.contract import Gathering
+from diptych.data.readers.contract import Gathering, begins, reader
 from diptych.data.scenes.draw import draw_world
 from diptych.data.scenes.facts import COLOUR_WORDS, LIGHTS, MATERIAL_WORDS, SHAPE_WORDS
 from diptych.data.scenes.generator import Generator, ImageOptions, Span, least_and_most, parts_of, sizes_of
@@ -75,11 +73,9 @@ class Leaf(NamedTuple):
 
 
 def grow(seed: int, levels: tuple[int, int] = (2, len(FACETS)), skew: float = 0.0) -> list[Leaf]:
-    """Grow a tree and return its leaves: every department has an order of its own in which facets come.
+    """Grow a tree and return its leaves, on ``levels``: every department has an order of its own in which facets come.
 
-    Args:
-        levels: of the leaves, the least and the most.
-        skew: part of all products that is in the most frequent leaf, before the others'.
+    ``skew`` is the part of all products that is in the most frequent leaf, before the others'.
     """
     chance = random.Random(f"diptych products/{seed}/tree")
     departments = list(DEPARTMENTS)
@@ -332,6 +328,12 @@ def make_product_scenes(folder: Path | str | None = None, n_products: int = 2000
     return Products(ProductOptions.read({"n_products": n_products, **options}, "products")).make(folder)
 
 
+@reader(
+    "product-scenes",
+    "generated products with a category tree, as diptych data products writes them",
+    "dataset.json",
+    claims=begins('{"dataset":"product-scenes"'),
+)
 def read_product_scenes(folder: Path | str) -> Collection:
     folder, again = Path(folder), f"generate them again with `{Products.command}`"
     header, file, gathered = Products.read_header(folder), folder / PRODUCTS, Gathering()

@@ -6,20 +6,18 @@ block; blocks follow each other by visitors, and a log with dirt is in no order.
 mean and what is planted.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES
+from diptych.commerce.logs.log import SECOND, THESIS_CHANNELS, THESIS_DEVICES
 from diptych.commerce.scenes import visits
 from diptych.commerce.scenes.visits import (
     CONFIRMATION,
@@ -40,9 +38,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.options import parameter
 from diptych.core.table import Table
 from diptych.data.scenes.generator import Generator, GeneratorOptions, parts_of, sizes_of, with_changes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RAW_COLUMNS: Mapping[str, str] = SHOP["columns"]  # name → meaning, in order
 ACTIONS: Mapping[str, str] = SHOP["actions"]
@@ -204,7 +199,7 @@ def spoil(world: ShopWorld, events: Rows, rate: float, counts: Counter[str]) -> 
     return joined.take(np.argsort(np.concatenate(order), kind="stable"))
 
 
-def raw_table(world: ShopWorld, events: Rows) -> pa.Table:
+def raw_table(world: ShopWorld, events: Rows) -> Any:
     """Return the columns of the raw log: apps write universal time, browsers local time and its offset."""
     pa = require("pyarrow", "commerce", _WORK)
     in_apps = np.isin(events.device, [THESIS_DEVICES.index(name) for name in ("smartphone", "tablet")])
@@ -239,12 +234,8 @@ def typed_texts(count: int) -> list[str]:
     return typed
 
 
-def write_tables(tables: Iterator[pa.Table], path: Path) -> None:
-    """Write tables of the same columns, one after the other; the same rows are the same bytes.
-
-    Args:
-        path: of a compressed CSV file with a header, or a pattern of Parquet files with a row group for every table.
-    """
+def write_tables(tables: Iterator[Any], path: Path) -> None:
+    """Write tables of the same columns to a ``.csv.gz``, or a pattern of Parquet files; same rows, same bytes."""
     csv, parquet = (require(f"pyarrow.{name}", "commerce", _WORK) for name in ("csv", "parquet"))
     first = next(tables)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,19 +3,17 @@
 Every number is drawn for one visitor, session or page, by its key; many at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from diptych.commerce.logs.schema import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
+from diptych.commerce.logs.log import SECOND, THESIS_CHANNELS, THESIS_DEVICES, zone_of
 from diptych.core.draws import draw_uniform
 from diptych.core.reading import read_toml
 
@@ -59,8 +57,8 @@ class Rows(dict[str, np.ndarray]):
     def __getattr__(self, name: str) -> np.ndarray:
         return self[name]
 
-    def take(self, rows: np.ndarray) -> Rows:
-        return Rows({name: values[rows] for name, values in self.items()})
+    def take(self, rows: np.ndarray) -> Self:
+        return type(self)({name: values[rows] for name, values in self.items()})
 
 
 class Calendar:
@@ -81,12 +79,9 @@ class Calendar:
         return local_us
 
     def universal_us(self, local_us: np.ndarray, later: np.ndarray) -> np.ndarray:
-        """Return the universal time of a local one.
+        """Return the universal time of a local one, the ``later`` one where clocks show the same time twice.
 
-        Args:
-            local_us: microseconds since 1970-01-01 in local time.
-            later: (n,) bool, which one is meant where clocks show the same time twice. A time that clocks skip is
-                read by the offset of before or of after: they will show another one.
+        A time that clocks skip is read by the offset of before or of after: they will show another one.
         """
         earlier, after = (
             self._offsets[np.searchsorted(self._changes + offsets, local_us, side="right")]

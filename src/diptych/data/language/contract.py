@@ -3,8 +3,6 @@
 Tags are those of the Penn treebank (``NN``, ``JJ``, ``DT``, …), which the published perturbations speak of.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import unicodedata

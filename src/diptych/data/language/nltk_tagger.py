@@ -11,8 +11,6 @@ are made to look like that before they are tagged:
 - Straight quotation marks are read as the opening and closing ones of the Penn treebank.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A language by name; what of it is there, what is missing, and how to get it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -8,8 +8,6 @@ The tagger knows this language only. A word that it does not know is an error, n
 some part were guesses would look like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain, zip_longest

@@ -1,10 +1,9 @@
 """The tags of many captions: each distinct one is tagged once, and the tags are kept in the cache."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 from unicodedata import unidata_version
 
 import numpy as np
@@ -32,7 +31,7 @@ class Tags(Artifact, kind="tags"):
     starts: np.ndarray
 
     @classmethod
-    def of(cls, tags: Sequence[Sequence[str]]) -> Tags:
+    def of(cls, tags: Sequence[Sequence[str]]) -> Self:
         flat = [tag for of_caption in tags for tag in of_caption]
         names, codes = np.unique(np.array(flat, dtype=object), return_inverse=True)
         kind = np.uint8 if len(names) <= 256 else np.uint32

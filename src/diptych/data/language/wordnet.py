@@ -1,7 +1,5 @@
 """A WordNet: words, their senses (synsets), and what is a kind of what. Source: Fellbaum, WordNet, 1998."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count

@@ -8,8 +8,6 @@ NLTK's own reader of the database keeps what is above a synset in a set, so that
 changes from process to process.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

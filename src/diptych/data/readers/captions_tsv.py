@@ -8,8 +8,6 @@ stay in files.
 Source: Sharma et al., Conceptual Captions, ACL 2018; Changpinyo et al., Conceptual 12M, CVPR 2021.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import Counter

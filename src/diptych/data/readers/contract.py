@@ -5,8 +5,6 @@ once and its names are compared with the readers' patterns; files are opened onl
 formats share a name.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ Sources: Wah et al., The Caltech-UCSD Birds-200-2011 Dataset; Reed et al., Learn
 Fine-grained Visual Descriptions, CVPR 2016.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any

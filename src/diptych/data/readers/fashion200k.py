@@ -7,8 +7,6 @@ of one product share one description.
 Source: Han et al., Automatic Spatially-aware Fashion Concept Discovery, ICCV 2017.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal

@@ -6,8 +6,6 @@ his JSON they take the ids of the sentences they stand for.
 Source: Chen, Yao and Jin, Rethinking Benchmarks for Cross-modal Image-text Retrieval, SIGIR 2023.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path, PurePosixPath

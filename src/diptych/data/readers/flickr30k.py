@@ -7,8 +7,6 @@ copy, ``results.csv``, holds ``FILE.jpg| N| caption`` below a header. ``train.tx
 Sources: Young et al., TACL 2014; Hodosh et al., JAIR 2013; Plummer et al., Flickr30k Entities, IJCV 2017.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Rows are images with one caption, a list of captions, or a list of ``{"raw"}`` o
 stay in the Arrow files and are decoded by our own decoder when they are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

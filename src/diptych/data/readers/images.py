@@ -4,8 +4,6 @@ Records hold the path and the date of capture that the file's EXIF gives. Files 
 leave the folder and names that are no UTF-8 are counted and left out.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ training split (113,287 images) unless ``restval=false``.
 Source of the splits: Karpathy and Fei-Fei, Deep Visual-Semantic Alignments, CVPR 2015.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diptych.core.errors import DataError, UsageError

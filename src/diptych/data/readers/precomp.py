@@ -5,8 +5,6 @@
 these arrays hold every image five times, once per caption; that is looked for and undone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

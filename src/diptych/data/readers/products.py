@@ -1,7 +1,5 @@
 """The shared part of product readers: one product is a title, attributes, category paths, and an image or none."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

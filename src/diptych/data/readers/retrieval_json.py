@@ -6,8 +6,6 @@ one line per image to validate and test. The split is in the file's name (``coco
 Source: Li et al., ALBEF, NeurIPS 2021, and the published lists of X-VLM and BLIP.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

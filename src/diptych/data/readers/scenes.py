@@ -1,7 +1,5 @@
 """The embedded dataset, as ``diptych data scenes`` writes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from diptych.data.collection import Collection

@@ -5,8 +5,6 @@ shards' names, sizes and times. Ids and captions stay in files, too: a million i
 thousand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby

@@ -5,8 +5,6 @@ its own: one that no other caption of the scene states, and now and then one tha
 too. Two topics of every scene are left out of all its captions.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ probe can be trained per key. Objects are named by their rank in drawn size: ``m
 (and in front), then ``second``, ``third``, ``fourth``; keys of objects a scene does not have are absent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

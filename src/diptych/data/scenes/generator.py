@@ -5,8 +5,6 @@ neither the number of processes nor the size of the dataset changes what it begi
 there; its ``dataset.json`` says what it was generated with, a fingerprint of that, and the sizes of its files.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence

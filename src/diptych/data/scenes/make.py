@@ -4,8 +4,6 @@ A scene depends on (seed, split, index, k, size, objects) only, so a larger data
 smaller one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

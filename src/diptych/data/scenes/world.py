@@ -7,8 +7,6 @@ No two splits hold the same world: a world's describable facts, hashed, belong t
 scene of a split is drawn again until its facts belong there. That needs no list of what was seen.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

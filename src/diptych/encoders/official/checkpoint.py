@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import torch
 from torch import Tensor
@@ -40,7 +40,7 @@ class Checkpoint:
     folder: Path | None = None
     prefix: str = ""  # of the names of one part; see :meth:`part`
 
-    def part(self, prefix: str) -> Checkpoint:
+    def part(self, prefix: str) -> Self:
         """Return the checkpoint with the names of one part, read without its ``prefix``."""
         return replace(self, prefix=prefix)
 

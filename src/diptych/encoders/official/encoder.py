@@ -4,8 +4,6 @@ BLIP's become the model of transformers, which has other defaults: 8 heads for t
 for the image.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Configurations of published models, from files and from the shapes of weights; their images and tokenizers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ transformers (its BERT would mask the text causally, with keys as wide as the te
 Sources: Li et al., Align before Fuse, NeurIPS 2021, Section 3.1; Zeng et al., X-VLM, ICML 2022, Section 3.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal

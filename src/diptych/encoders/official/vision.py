@@ -3,8 +3,6 @@
 Position tables for images of another size are interpolated as the published code does it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

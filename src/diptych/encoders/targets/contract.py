@@ -1,7 +1,5 @@
 """Latent targets: captions in, unit rows out, the same rows for the same captions; kept on disk per model."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 from abc import ABC, abstractmethod

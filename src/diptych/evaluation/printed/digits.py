@@ -11,8 +11,6 @@ in a gallery of N. A gain that chance explains says that at most as many candida
 it; how many fewer, R@1, R@5 and R@10 cannot tell.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,11 +1,10 @@
 """Target: the cells that were printed, each with its digits, from whatever form they are given in."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from diptych.core.errors import UsageError
 from diptych.metrics import DIRECTIONS, Direction, GainMeasure, Measure, measure
@@ -103,7 +102,7 @@ class Target:
         return dict(sorted(found.items()))
 
     @property
-    def independent(self) -> Target:
+    def independent(self) -> Self:
         """Return the same without sums whose recalls are all printed: they say nothing more."""
         cells = {
             name: cell

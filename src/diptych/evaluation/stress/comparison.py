@@ -5,13 +5,11 @@ all runs have is compared with the baseline's, query by query
 (:mod:`diptych.evaluation.drops`), provided that it made the very same queries for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -98,7 +96,7 @@ class _Run:
     conditions: dict[str, list[Condition]] = field(default_factory=dict)  # of a row, one per seed
 
     @classmethod
-    def open(cls, name: str, folder: Path) -> _Run:
+    def open(cls, name: str, folder: Path) -> Self:
         result = StressResult.open(folder)
         seeds = str(result.protocol.get("seeds")).split(", ")
         if not all(seed.isdecimal() for seed in seeds):

@@ -11,8 +11,6 @@ and is counted. Two seeds may draw the same images, pixel for pixel: then one of
 same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -37,7 +35,7 @@ from diptych.core.artifact import Artifact
 from diptych.core.context import check_stop, report_to, task
 from diptych.core.errors import CaptionError, NumericalError
 from diptych.core.files import write_bytes
-from diptych.core.fingerprint import fingerprint, fingerprint_lists
+from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.reading import read_jsonl
 from diptych.core.version import __version__
@@ -319,7 +317,7 @@ class Conditions:
         return Clean(
             {way: side.measured(self.measures) for way, side in self.sides.items()},
             {way: np.asarray(side.cluster, dtype=np.int64) for way, side in self.sides.items()},
-            {way: fingerprint_lists(side.ids, side.gallery_ids) for way, side in self.sides.items()},
+            {way: fingerprint(iter(side.ids), iter(side.gallery_ids)) for way, side in self.sides.items()},
         )
 
     @cached_property

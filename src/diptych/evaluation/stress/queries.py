@@ -1,7 +1,5 @@
 """The clean queries of both directions over their galleries: what perturbed queries are compared with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -10,8 +10,6 @@ Source: thesis section 5.5.4 and Table 5.4, for which no code was published. Its
 text, so a text that m captions share becomes m² rows; here every caption is one query.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ call resumes after a kill and ends with the same bytes.
 Source: Hendriksen's thesis, chapter 5, sections 5.4 and 5.5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

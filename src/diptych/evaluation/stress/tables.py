@@ -1,7 +1,5 @@
 """Tables, charts and the one-sentence summary of a stress run and of a comparison of several."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

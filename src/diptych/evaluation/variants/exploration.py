@@ -1,7 +1,5 @@
 """Exploration: all variants that were tried against what was printed, the verdict in words, and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@ All variants of up to two changes are tried. If none of them prints every cell a
 further, up to ``changes`` changes. The order of work, and so the result, depends only on the inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations

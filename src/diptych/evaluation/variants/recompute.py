@@ -5,8 +5,6 @@ view and how many candidates; ties, counting and columns cost next to nothing af
 the last few views are kept, ranks of positives (a few numbers per query) of all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache

@@ -4,8 +4,6 @@ The published code puts the full scores into the result but leaves it in the ord
 sorted by them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exact search: every vector is compared with every query, in blocks, straight from the mapped file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search u
 Navigable Small World graphs", TPAMI 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

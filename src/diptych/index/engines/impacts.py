@@ -1,7 +1,5 @@
 """Sparse search over 8-bit weights only: a fraction of the exact index's size, and a little less exact."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn

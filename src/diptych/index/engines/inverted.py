@@ -1,7 +1,5 @@
 """Exact sparse search: whole-number sums over 8-bit postings choose, the weights themselves decide."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

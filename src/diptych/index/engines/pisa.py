@@ -5,8 +5,6 @@ the library is pyterrier-pisa (the extra ``engines``; it runs without Java). Wit
 the configuration whose speeds Table 3.6 of the thesis prints.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import weakref

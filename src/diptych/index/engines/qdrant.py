@@ -9,8 +9,6 @@ fingerprint of its content, so what is there already is not sent again. A reserv
 an index is of (encoder, width, terms, provenance): its address is enough to open it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

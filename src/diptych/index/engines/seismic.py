@@ -4,8 +4,6 @@ Bruch, Nardini, Rulli and Venturini, "Efficient Inverted Indexes for Approximate
 Sparse Representations", SIGIR 2024; the library is pyseismic-lsr (the extra ``engines``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiled loops of the sparse engines: imported through :func:`load_kernels` when a search needs them."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

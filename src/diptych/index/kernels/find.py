@@ -3,8 +3,6 @@
 Importing this module compiles all kernels (:func:`diptych.index.kernels.load_kernels`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

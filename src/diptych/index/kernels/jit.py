@@ -1,7 +1,5 @@
 """Compilation of the kernels: without Python's lock, kept on disk where that is possible."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 How far sums of these can be from its scores is known, see :func:`prepare`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import boolean, float32, float64, int32, int64, types, uint8, uint16
 

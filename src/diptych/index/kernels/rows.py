@@ -1,7 +1,5 @@
 """Scores of single pairs of a document and a query, and the best in order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

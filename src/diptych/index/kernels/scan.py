@@ -1,7 +1,5 @@
 """Find the documents that can be among a query's best: integer sums over all documents, block by block."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import boolean, int32, int64, types, uint8, uint16, uint32
 

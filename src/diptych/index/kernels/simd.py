@@ -5,8 +5,6 @@ in registers while all terms of a query pass. The instructions are LLVM's own ge
 it turns into AVX-512, AVX2, SSE or NEON.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]

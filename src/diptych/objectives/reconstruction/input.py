@@ -18,8 +18,6 @@ bound η = 6 refers to that quantity.
 Source: Bleeker, Yates, de Rijke, Keep the Caption Information, 2022.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

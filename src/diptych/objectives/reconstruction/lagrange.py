@@ -21,8 +21,6 @@ Source: Bleeker, Yates, de Rijke, Keep the Caption Information, 2022; Platt and 
 Differential Optimization, 1987, for the method.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -11,8 +11,6 @@ thrown away after training.
 Source: Bleeker, Yates, de Rijke, Keep the Caption Information, 2022.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Hendriksen et al. (2024): further tables and heat maps."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """Checks of claims that formulas cannot say: of Jain and Verma (2021), Hendriksen et al. (2020) and our own studies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Hendriksen et al. (2022): tables of every model that was evaluated, and charts, with those of the chapter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

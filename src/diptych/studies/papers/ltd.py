@@ -1,7 +1,5 @@
 """Judge what figure 2 of Bleeker, Yates and de Rijke (2022) shows during training, as findings on trajectories."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

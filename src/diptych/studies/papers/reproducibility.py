@@ -1,7 +1,5 @@
 """Hendriksen et al. (ECIR 2023): which of CLIP and X-VLM is ahead, in the originals, in the thesis, and here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Adapt a dual encoder to another kind of data, from a few pairs of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

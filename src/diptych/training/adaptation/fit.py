@@ -1,7 +1,5 @@
 """From rows of pairs to maps: pure, deterministic, without an encoder."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal, NamedTuple
 

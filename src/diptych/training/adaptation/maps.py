@@ -25,10 +25,8 @@ All pairs are one batch and the descent is deterministic (L-BFGS), so there is n
 a seed. In the space that the rows span the problem is the same and small.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -55,7 +53,7 @@ class Span:
     basis: np.ndarray  # (d, q) float64, orthonormal
 
     @classmethod
-    def of(cls, *rows: np.ndarray) -> Span:
+    def of(cls, *rows: np.ndarray) -> Self:
         """Return the span of all ``rows``, (n, d) each; of the whole space when there are d or more."""
         stacked = np.concatenate(rows)
         width = stacked.shape[1]
@@ -123,7 +121,7 @@ class GaussianMoments:
     usual: ClassVar = 1024.0
 
     @classmethod
-    def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> GaussianMoments:
+    def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> Self:
         """Compute the moments of (n, d) and (m, d) float64 rows; each image counts once, however many texts it has."""
         if not images.any() and not texts.any():
             raise DataError("every row is zero", "the encoder knows nothing of these images and texts")
@@ -197,7 +195,7 @@ class ContrastivePairs:
     usual: ClassVar = 0.1  # λ of few pairs that the encoder confuses all
 
     @classmethod
-    def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> ContrastivePairs:
+    def of(cls, images: np.ndarray, texts: np.ndarray, positives: np.ndarray) -> Self:
         span = Span.of(images, texts)
         rows = [torch.from_numpy(span.coordinates(side)) for side in (images, texts)]
         return cls(span, rows[0], rows[1], torch.from_numpy(positives))

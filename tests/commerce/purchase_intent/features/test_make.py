@@ -14,7 +14,6 @@ from feature_oracle import Session, known_at, log_ratio, sessions_of
 from feature_tables import small_features
 from intent_logs import random_events
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl, disclosing
 from diptych.commerce.purchase_intent.features import (
     FEATURES,
     FeatureOptions,
@@ -25,6 +24,7 @@ from diptych.commerce.purchase_intent.features import (
 )
 from diptych.commerce.purchase_intent.features.make import export_steps
 from diptych.commerce.purchase_intent.sessions import SessionTables, sessionise
+from diptych.commerce.purchase_intent.shown import DisclosureControl, disclosing
 from diptych.core.errors import DataError
 
 ALSO = ("history-days", "hour-cyclic", "previous-device", "previous-device-rate")

@@ -3,13 +3,12 @@
 Amounts that are lengths are shares of an image's shorter side, so that they mean the same at every size.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+from PIL.Image import Image
 from pydantic import Field, create_model, model_validator
 
 from diptych.analysis.perturbations.caption import Unchanged
@@ -20,11 +19,7 @@ from diptych.analysis.perturbations.declaration import (
     PicturePerturbation,
     registering,
 )
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from diptych.core.draws import Draws
+from diptych.core.draws import Draws
 
 _GREY = (128, 128, 128)
 _LONGEST = 65_500  # the longest side that libjpeg writes

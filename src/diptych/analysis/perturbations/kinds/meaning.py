@@ -1,7 +1,5 @@
 """Another meaning, close by: attributes exchanged, statements denied, another number of something."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import combinations

@@ -14,8 +14,6 @@ parts of speech, that is not the word: ``pierced`` ears became ``pierce`` ears. 
 are joined with blanks. Lemmas of Open English WordNet differ in places from Princeton's 3.0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -5,8 +5,6 @@ follow it. An extra or a nearby letter is one of a touching key, so letters that
 over. The place of a slip is drawn evenly among those where it changes the text.
 """
 
-from __future__ import annotations
-
 import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence

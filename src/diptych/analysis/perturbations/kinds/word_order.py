@@ -11,8 +11,6 @@ stands between blanks for all words, and NLTK's tokens for trigrams; in the plac
 where spaCy cuts them, with the language's tags.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 

@@ -5,8 +5,6 @@ cannot differ. A view of step k is cut first: what lies behind page k is not in 
 Encoders learn from training sessions only, inside each fold; what they learn is plain data, stored as JSON.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +14,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from diptych.commerce.logs.schema import SECOND, read_columns
+from diptych.commerce.logs.log import SECOND, read_columns
 from diptych.core.errors import UsageError
 from diptych.core.extras import require
 from diptych.core.reading import read_toml
@@ -37,36 +35,31 @@ EARLIER_DEVICES = tuple(name for name in HISTORY_COLUMNS if name.startswith("dev
 
 @dataclass(frozen=True)
 class SessionsView:
-    """n sessions.
+    """n sessions; pages begin at the left."""
 
-    Attributes:
-        columns: name → (n,) array of what is known at a session's start, see :data:`COLUMNS`. Texts are arrays of
-            ``str`` objects, numbers float64 with NaN where there is none.
-        page_types: (n, steps) ``str`` objects, :data:`NOTHING` where there is no page. Pages begin at the left.
-        page_times: (n, steps) int64 microseconds; 0 where there is no page.
-        labels: (n,) bool, true where the session ends in a purchase; None where that is not known yet.
-        pages_before_purchase: (n,) float64 pages opened before the first purchase, infinity where there was none;
-            None where that is not known. Only fitting looks at it.
-    """
-
-    columns: Mapping[str, np.ndarray]
-    page_types: np.ndarray
-    page_times: np.ndarray
-    labels: np.ndarray | None = field(default=None, compare=False)
+    columns: Mapping[
+        str, np.ndarray
+    ]  # name → (n,) of what a start shows: str objects, or float64, NaN for none
+    page_types: np.ndarray  # (n, steps) str objects, NOTHING where there is no page
+    page_times: np.ndarray  # (n, steps) int64 microseconds; 0 where there is no page
+    labels: np.ndarray | None = field(
+        default=None, compare=False
+    )  # (n,) bool: it ends in a purchase, if known
+    # (n,) float64 pages opened before the first purchase, infinity without one; only fitting looks at it
     pages_before_purchase: np.ndarray | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.page_types)
 
-    def take(self, rows: np.ndarray) -> SessionsView:
+    def take(self, rows: np.ndarray) -> Self:
         names = ("page_types", "page_times", "labels", "pages_before_purchase")
         taken = {name: one[rows] for name in names if (one := getattr(self, name)) is not None}
         return replace(self, columns={name: one[rows] for name, one in self.columns.items()}, **taken)
 
-    def until(self, step: int) -> SessionsView:
+    def until(self, step: int) -> Self:
         return replace(self, page_types=self.page_types[:, :step], page_times=self.page_times[:, :step])
 
-    def until_purchase(self) -> SessionsView:
+    def until_purchase(self) -> Self:
         """Return the view without the types of pages behind a purchase: none of them teaches what leads to one."""
         if self.pages_before_purchase is None:
             return self
@@ -237,19 +230,8 @@ def _dwells(view: SessionsView) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt((apart**2).sum(axis=1) / counts)
 
 
-def _days_since(view: SessionsView) -> np.ndarray:
-    days, orders = view.columns["days_since_purchase"], view.columns["orders"]
-    return np.stack([days, np.where(np.isnan(orders), np.nan, orders == 0)], axis=1)  # NaN: visitor not known
-
-
-def _week_day(view: SessionsView) -> np.ndarray:
-    days = view.columns["start_dow"][:, None]
-    return np.where(np.isnan(days), np.nan, days == np.arange(7))
-
-
-def _hour_cyclic(view: SessionsView) -> np.ndarray:
-    angle = view.columns["start_hour"] * (2 * np.pi / 24)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=1)
+def _is(values: np.ndarray, which: Any) -> np.ndarray:
+    return np.where(np.isnan(values), np.nan, values == which)
 
 
 def _column(name: str) -> Callable[[SessionsView], np.ndarray]:
@@ -263,11 +245,15 @@ _VALUES: Mapping[str, Callable[[SessionsView], np.ndarray]] = {
     "dwell-deviation": lambda view: _dwells(view)[1],
     "page-sequence-score": lambda view: view.page_types,
     "pages": lambda view: (view.page_types != NOTHING).sum(axis=1),
-    "week-day": _week_day,
-    "days-since-purchase": _days_since,
+    "week-day": lambda view: _is(view.columns["start_dow"][:, None], np.arange(7)),
+    "days-since-purchase": lambda view: np.stack(
+        [view.columns["days_since_purchase"], _is(view.columns["orders"], 0)], axis=1
+    ),
     "device-sequence-score": _devices,
     "switch-probability": lambda view: (view.columns["switches"] + 0.5) / (view.columns["pairs"] + 2),
-    "hour-cyclic": _hour_cyclic,
+    "hour-cyclic": lambda view: np.stack(
+        [turn(view.columns["start_hour"] * (2 * np.pi / 24)) for turn in (np.sin, np.cos)], axis=1
+    ),
 }  # others are their column
 _DECLARED = read_toml(Path(__file__).with_name("features.toml"))
 for _name, _one in _DECLARED.items():

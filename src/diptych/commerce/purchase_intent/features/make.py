@@ -1,7 +1,5 @@
 """Make tables of features: of the sessions of a log, one expression on any engine; and of tables of whole sessions."""
 
-from __future__ import annotations
-
 import csv
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,12 +7,11 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs.log import Log
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND, Log
 from diptych.commerce.purchase_intent import options as intent
 from diptych.commerce.purchase_intent.engine import Engine, open_engine, rows_of
 from diptych.commerce.purchase_intent.features.fitting import (
@@ -39,9 +36,6 @@ from diptych.core.files import atomic_folder, atomic_path
 from diptych.core.fingerprint import fingerprint, fingerprint_file
 from diptych.core.reading import open_text, read_toml
 
-if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
 _PAGE = {"page_type": "page_type", "page_us": "t_us"}  # column of a step, of pages
 _EXPORTED = ("dwell-mean", "dwell-deviation", "switch-probability")  # no columns, and without an encoder
 
@@ -64,8 +58,20 @@ def make_features(
         counted = f"SELECT count(*) AS n, {long}, min(start_us) AS since FROM {{}}"
         n, long_enough, since_us = rows_of(runs, counted, files["sessions"])[0].values()
         frequent = f"SELECT page_type FROM {{}} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {options.types}"
+        columns = (
+            f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
+            for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
+        )
+        words = {
+            **{name: runs.read(of).get_name() for name, of in files.items()},
+            "least": steps + BUFFER,
+            "opened": ", ".join(columns),
+            "since": "NULL" if since_us is None else since_us,
+            "day": 86_400 * SECOND,
+        }
+        query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
         with task("features of sessions", n, "sessions") as bar:
-            runs.write(_feature_rows(runs, files, steps, since_us), inside / SESSIONS_FILE)
+            runs.write(runs.sql(query).order_by("session_id"), inside / SESSIONS_FILE)
             bar.advance(n)
         given = options.model_dump(mode="json")
         about = {
@@ -124,23 +130,6 @@ def export_steps(table: FeatureTable, file: Path, *, as_csv: bool = False) -> in
             for batch in rows.iter_batches():
                 text.write_batch(batch)
     return n
-
-
-def _feature_rows(engine: Engine, files: Mapping[str, Any], steps: int, since_us: int | None) -> ir.Table:
-    """Return a row per session that has pages for the last step and the buffer; ``features.sql`` says how."""
-    columns = (
-        f"max(CASE WHEN position = {step} THEN {column} END) AS {name}_{step}"
-        for step, (name, column) in product(range(1, steps + 1), _PAGE.items())
-    )
-    words = {
-        **{name: engine.read(of).get_name() for name, of in files.items()},
-        "least": steps + BUFFER,
-        "opened": ", ".join(columns),
-        "since": "NULL" if since_us is None else since_us,
-        "day": 86_400 * SECOND,
-    }
-    query = Path(__file__).with_name("features.sql").read_text("utf-8").format(**words)
-    return engine.sql(query).order_by("session_id")
 
 
 # Tables whose rows are whole sessions, their columns computed when they were over: UCI's shoppers.
@@ -278,7 +267,8 @@ def features_of_source(
         return make_whole_features(source, folder=folder, keep_leaking=files.keep_leaking)
     if files.keep_leaking:
         raise UsageError("--keep-leaking is for tables of whole sessions", "leave it out")
-    with (engine or intent.EngineOptions()).open() as runs:
+    engine = engine or intent.EngineOptions()
+    with open_engine(engine.engine, memory_limit=engine.memory_limit) as runs:
         tables = sessionise(Log.open(source), sessions, engine=runs)
         table = make_features(tables, options=options, engine=runs, folder=folder)
     if exports:

@@ -1,14 +1,8 @@
 """FeatureTable: all that is known of sessions at every step, and which of them are in which population.
 
-::
-
-    FEATURES/
-      features.json      what it was made of and how, what was left out, the columns and page types
-      sessions.parquet   a row per session, by rising session_id: SESSION, the view's columns, and of step k
-                         page_type_k and page_us_k
+``sessions.parquet`` has a row per session, by rising session_id: SESSION, the view's columns, ``page_type_k`` and
+``page_us_k`` of every step k.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from diptych.commerce.purchase_intent.disclosure import DisclosureControl
 from diptych.commerce.purchase_intent.features.fitting import (
     HISTORY_COLUMNS,
     OTHER_PAGE,
@@ -31,7 +24,7 @@ from diptych.commerce.purchase_intent.features.fitting import (
     text_array,
 )
 from diptych.commerce.purchase_intent.sessions import BUFFER
-from diptych.commerce.purchase_intent.shown import TEXTS, percent
+from diptych.commerce.purchase_intent.shown import TEXTS, DisclosureControl, percent
 from diptych.core.artifact import Artifact
 from diptych.core.errors import StorageError, UnknownNameError
 from diptych.core.extras import require
@@ -217,7 +210,7 @@ class FeatureTable(
         taken: dict[str, Any] = {one: getattr(self, one)[rows] for one in _ARRAYS}
         return replace(self, about=about, view=self.view.take(rows), **taken)
 
-    def shared(self, processes: int) -> FeatureTable | Path:
+    def shared(self, processes: int) -> Self | Path:
         """Return what processes open it by: its folder; for one, or without a folder as a sample is, itself."""
         return self if processes == 1 or not self.folder.name else self.folder
 

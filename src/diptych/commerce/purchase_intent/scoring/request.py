@@ -1,17 +1,8 @@
-"""A session so far, as one JSON object: its events, what is known without any, and the visitor's history.
-
-::
-
-    {"id": "anything, given back with the score",
-     "start": "2019-10-01T19:30:00+02:00", "device": "pc", "channel": "paid", "visitor_id": "v17",
-     "events": [{"t": "2019-10-01T19:30:00+02:00", "page_type": "home"}, …],
-     "history": {"orders": 3, "days_since_purchase": 12.5, …}}
+"""A session so far, as one JSON object, and the answer: its events, what is known without any, and the history.
 
 ``events`` are enough. ``start`` is the arrival, before any page; ``visitor_id`` outside of the events is a visitor
 recognised on arrival; it, ``device`` and ``channel`` are of events that do not say theirs.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
@@ -22,13 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StrictBool, StringConstraints, model_validator
 
-from diptych.commerce.logs.schema import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
+from diptych.commerce.logs.log import ACTION_WORDS, ACTIONS, DEVICE_WORDS, MISSING_WORDS, SECOND, UNKNOWN
 from diptych.commerce.purchase_intent.features.fitting import EARLIER_DEVICES, HISTORY_COLUMNS, NOTHING
+from diptych.commerce.purchase_intent.shown import number, pages_text
 from diptych.core.errors import DataError
 from diptych.core.options import Options
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring.scorer import Score
 
 Columns = dict[str, float | str]
 
@@ -151,6 +140,50 @@ class Session(_Given):
     id: Any = Field(None, description="anything; it comes back with the score")
 
 
+class Reason(Options):
+    """The effect of one feature on the odds of a purchase in this session."""
+
+    feature: str = Field(description="its name")
+    label: str = Field(description="as people call it")
+    value: str = Field(description="in this session, as text")
+    typical: str = Field(description="its middle or most frequent value among training sessions, as text")
+    effect: float = Field(description="log-odds less their mean with the values of training sessions")
+    text: str = Field(description="all of it in a sentence")
+
+
+class Score(Options):
+    """The probability that a session ends in a purchase, as far as it is known."""
+
+    p: float = Field(description="calibrated; 1 of a session in which something was bought already")
+    step: int = Field(description="how many pages it rests on, -1 of a whole session")
+    setting: str = Field(description="anonymous, identified or all")
+    base_rate: float = Field(description="share of purchases among the sessions that the model learned from")
+    lift: float = Field(description="p as a multiple of the base rate")
+    threshold: float = Field(description="the probability with the best F1")
+    likely: bool = Field(description="whether p is at least the threshold")
+    cost_threshold: float | None = Field(description="from which on acting costs least, of known costs")
+    worth_acting: bool | None = Field(description="whether p is at least the threshold by cost")
+    reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
+    notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
+    bought: bool = Field(False, description="whether something was bought already")
+
+    def line(self) -> str:
+        side, worth = "above" if self.likely else "below", "worth" if self.worth_acting else "not worth"
+        lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
+        line = (
+            f"p {number(self.p, 3)} {pages_text(self.step)}, {self.setting}: {lift}, {side} the threshold of"
+        )
+        cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)" if self.cost_threshold else ""
+        return f"{line} {self.threshold:.3f}{cost}"
+
+
+class Refusal(Options):
+    """The answer to a document that cannot be scored."""
+
+    error: str = Field(description="what is wrong")
+    fix: str = Field(description="what to do")
+
+
 @dataclass
 class SessionSoFar:
     """A session as it is known at this moment; device and channel are of its first event."""
@@ -191,8 +224,8 @@ class SessionStream:
             device, channel = known.device or first.device, known.channel or first.channel
             arrival = Event.model_construct(t=known.start, action="other", device=device, channel=channel)
             self._take(0, arrival)
-        for number, event in enumerate(events, 1):
-            self._take(number, event)
+        for place, event in enumerate(events, 1):
+            self._take(place, event)
 
     def add(self, event: Mapping[str, Any]) -> Score | None:
         """Take one more event; return the score when it opened a page."""

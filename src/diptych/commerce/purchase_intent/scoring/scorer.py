@@ -1,17 +1,9 @@
 """Scorer: a folder of models, and the one object that a shop queries.
 
-::
-
-    SCORER/
-      scorer.json          what it was made of and how, and what was measured, by setting and step
-      model_card.md        the same for people
-      example.json         a made-up session to try it with
-      units/SETTING-STEP/  a model with its calibration, thresholds and scikit-learn pipeline (model/model.skops)
-
-A session that runs just now and a million sessions of a table go through the same view, features and model.
+``units/SETTING-STEP/`` has a model with its calibration, thresholds and scikit-learn pipeline (``model/model.skops``),
+``model_card.md`` what ``scorer.json`` says, for people, ``example.json`` a made-up session. A session that runs just
+now and a million sessions of a table go through the same view, features and model.
 """
-
-from __future__ import annotations
 
 import math
 import reprlib
@@ -21,75 +13,34 @@ from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from pydantic import Field
 
-from diptych.commerce.logs.schema import SECOND
+from diptych.commerce.logs.log import SECOND
 from diptych.commerce.purchase_intent.features import fitting as views
 from diptych.commerce.purchase_intent.features.fitting import FittedFeatures, SessionsView
+from diptych.commerce.purchase_intent.features.table import FeatureTable
 from diptych.commerce.purchase_intent.models import Calibration, FittedModel, log_odds
 from diptych.commerce.purchase_intent.scoring import request
-from diptych.commerce.purchase_intent.scoring.request import History, SessionSoFar, SessionStream
-from diptych.commerce.purchase_intent.shown import number, pages_text, step_text
+from diptych.commerce.purchase_intent.scoring.request import (
+    History,
+    Reason,
+    Refusal,
+    Score,
+    SessionSoFar,
+    SessionStream,
+)
+from diptych.commerce.purchase_intent.shown import step_text
 from diptych.core.artifact import Artifact
 from diptych.core.errors import DataError, MismatchError, UsageError
-from diptych.core.options import Options
 from diptych.core.reading import parse_json
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.features.table import FeatureTable
 
 _TRAIN = "diptych intent train FEATURES --out SCORER"
 _BLOCK = 1 << 16
 _MOST_RUNNING = 50_000
 _LONGEST = 60  # characters of a value that are shown
-
-
-class Reason(Options):
-    """The effect of one feature on the odds of a purchase in this session."""
-
-    feature: str = Field(description="its name")
-    label: str = Field(description="as people call it")
-    value: str = Field(description="in this session, as text")
-    typical: str = Field(description="its middle or most frequent value among training sessions, as text")
-    effect: float = Field(description="log-odds less their mean with the values of training sessions")
-    text: str = Field(description="all of it in a sentence")
-
-
-class Score(Options):
-    """The probability that a session ends in a purchase, as far as it is known."""
-
-    p: float = Field(description="calibrated; 1 of a session in which something was bought already")
-    step: int = Field(description="how many pages it rests on, -1 of a whole session")
-    setting: str = Field(description="anonymous, identified or all")
-    base_rate: float = Field(description="share of purchases among the sessions that the model learned from")
-    lift: float = Field(description="p as a multiple of the base rate")
-    threshold: float = Field(description="the probability with the best F1")
-    likely: bool = Field(description="whether p is at least the threshold")
-    cost_threshold: float | None = Field(description="from which on acting costs least, of known costs")
-    worth_acting: bool | None = Field(description="whether p is at least the threshold by cost")
-    reasons: tuple[Reason, ...] = Field((), description="features with the greatest effects, greatest first")
-    notes: tuple[str, ...] = Field((), description="what was odd, or assumed, each a sentence")
-    bought: bool = Field(False, description="whether something was bought already")
-
-    def line(self) -> str:
-        side, worth = "above" if self.likely else "below", "worth" if self.worth_acting else "not worth"
-        lift = f"{self.lift:.2g} × the base rate of {self.base_rate:.3f}"
-        line = (
-            f"p {number(self.p, 3)} {pages_text(self.step)}, {self.setting}: {lift}, {side} the threshold of"
-        )
-        cost = f"; by cost {worth} acting (from {self.cost_threshold:.3f} on)" if self.cost_threshold else ""
-        return f"{line} {self.threshold:.3f}{cost}"
-
-
-class Refusal(Options):
-    """The answer to a document that cannot be scored."""
-
-    error: str = Field(description="what is wrong")
-    fix: str = Field(description="what to do")
 
 
 @dataclass(frozen=True, eq=False)

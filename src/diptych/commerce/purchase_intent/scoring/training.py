@@ -1,7 +1,5 @@
 """Train and measure a scorer: a model per setting and step, refitted on all sessions, calibrated by cross-fitting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, cycle, product
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from diptych.commerce.logs.schema import UNKNOWN
+from diptych.commerce.logs.log import UNKNOWN
 from diptych.commerce.purchase_intent import measures
 from diptych.commerce.purchase_intent.evaluation import chosen_of, refused
 from diptych.commerce.purchase_intent.features.fitting import Feature
@@ -21,6 +19,7 @@ from diptych.commerce.purchase_intent.features.make import SESSION_TABLES
 from diptych.commerce.purchase_intent.features.table import FeatureTable, open_features
 from diptych.commerce.purchase_intent.models import FEWEST, MODELS, SPLITS, Fitting, Fold, fit_calibration
 from diptych.commerce.purchase_intent.options import EvaluateOptions, TrainOptions
+from diptych.commerce.purchase_intent.scoring.request import Reason
 from diptych.commerce.purchase_intent.scoring.scorer import Scorer, StepModel, in_words, unit_key
 from diptych.commerce.purchase_intent.sessions import BUFFER
 from diptych.commerce.purchase_intent.shown import (
@@ -42,10 +41,6 @@ from diptych.core.fingerprint import fingerprint
 from diptych.core.job import Job
 from diptych.core.table import Table, Tabular
 from diptych.metrics.bootstrap import Bootstrap
-
-if TYPE_CHECKING:
-    from diptych.commerce.purchase_intent.scoring.scorer import Reason
-
 
 CARD, EXAMPLE = "model_card.md", "example.json"
 _SECONDS = (0, 35, 80, 150, 175, 260, 290, 345, 380, 430)

@@ -3,11 +3,9 @@
 Source: Radford et al., Learning Transferable Visual Models From Natural Language Supervision, ICML 2021.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,7 +28,7 @@ class DualTexts(TargetModel):
         self.source = source
 
     @classmethod
-    def make(cls, options: TargetOptions, captions: Sequence[str]) -> DualTexts:
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> Self:
         if options.precision != "float32":
             raise UsageError(
                 f"precision {options.precision} with a dual encoder", "leave it out: its rows are float32"
@@ -39,7 +37,7 @@ class DualTexts(TargetModel):
         return cls(DualEncoder.load(source), source)
 
     @classmethod
-    def reopen(cls, folder: Path, settings: dict[str, Any]) -> DualTexts:
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> Self:
         return cls(DualEncoder.load(settings["model"]), settings["model"])
 
     @property

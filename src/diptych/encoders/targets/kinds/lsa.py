@@ -6,13 +6,11 @@ singular vectors of the training captions' matrix. A caption without a known wor
 Sources: Deerwester et al., Indexing by Latent Semantic Analysis, 1990, with scikit-learn's smoothed TF-IDF.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -59,7 +57,7 @@ class LatentSemanticAnalysis(TargetModel):
     @classmethod
     def learn(
         cls, captions: Sequence[str], width: int, *, or_less: bool = False, tokens: Tokens = "captions"
-    ) -> LatentSemanticAnalysis:
+    ) -> Self:
         """Learn from captions; the same captions give the same bits on the same kind of machine."""
         libraries = ("sklearn.feature_extraction.text", "sklearn.decomposition", "threadpoolctl")
         text, decomposition, threads = (require(one, "targets", "learning LSA targets") for one in libraries)
@@ -93,11 +91,11 @@ class LatentSemanticAnalysis(TargetModel):
         return cls(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_, components, settings)
 
     @classmethod
-    def make(cls, options: TargetOptions, captions: Sequence[str]) -> LatentSemanticAnalysis:
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> Self:
         return cls.learn(captions, options.width)
 
     @classmethod
-    def reopen(cls, folder: Path, settings: dict[str, Any]) -> LatentSemanticAnalysis:
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> Self:
         vocabulary = read_json(folder / "words.json")
         tensors = load_tensors(folder / "lsa.safetensors", _AGAIN)
         if tensors.keys() != {"inverse_frequencies", "components"} or any(

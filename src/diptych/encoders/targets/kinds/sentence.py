@@ -3,13 +3,11 @@
 Sources: Reimers and Gurevych, Sentence-BERT, EMNLP 2019; Bleeker, Yates, de Rijke, 2022.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -37,7 +35,7 @@ class SentenceEncoder(TargetModel):
         self._unused = unused
 
     @classmethod
-    def load(cls, source: str, precision: str = "float32", device: str | None = None) -> SentenceEncoder:
+    def load(cls, source: str, precision: str = "float32", device: str | None = None) -> Self:
         library = require("sentence_transformers", *_EXTRA)
         folder = hub.hub_folder(source, "sentence-transformers", ignore_patterns=_OTHER_FORMATS)
         if not (folder / "modules.json").is_file():
@@ -57,11 +55,11 @@ class SentenceEncoder(TargetModel):
         return cls(model, str(folder.resolve()) if hub.given_folder(source) else source, unused, precision)
 
     @classmethod
-    def make(cls, options: TargetOptions, captions: Sequence[str]) -> SentenceEncoder:
+    def make(cls, options: TargetOptions, captions: Sequence[str]) -> Self:
         return cls.load(options.model, options.precision)
 
     @classmethod
-    def reopen(cls, folder: Path, settings: dict[str, Any]) -> SentenceEncoder:
+    def reopen(cls, folder: Path, settings: dict[str, Any]) -> Self:
         return cls.load(settings["model"], settings["precision"])
 
     @property
