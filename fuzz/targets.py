@@ -267,9 +267,9 @@ def _logs() -> dict[str, Any]:
 
 
 def _check(found: Any) -> None:
-    from diptych.commerce.logs.formats import check_whole
+    from diptych.commerce.logs.ingest import describe_whole
 
-    check_whole(found)
+    describe_whole(found)
 
 
 def _taxonomies() -> dict[str, Any]:

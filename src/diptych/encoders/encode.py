@@ -95,13 +95,11 @@ def encode_collection(
         ray: the processes are actors of the Ray cluster that this process belongs to, or starts.
         contents: fingerprint of each image's bytes, where they are known; they are not read for it then.
     """
-    from diptych.encoders.wrapped import WrappedEncoder
-
     folder = Path(folder)
     if processes < 1:
         raise UsageError(f"{processes} processes", "give 1 or more")
     shared = (processes > 1 or ray) and not isinstance(encoder, GivenRows)
-    if shared and isinstance(getattr(encoder, "base", encoder), WrappedEncoder):
+    if shared and getattr(encoder, "base", encoder).family == "wrapped":
         text = f"{encoder.name} is made of functions given in Python, which other processes do not have"
         raise UsageError(text, "use one process")
     if encoder.takes != collection.holds:

@@ -294,7 +294,7 @@ def ingest(
         paths = [file.path.resolve() for file, _ in chosen.files]
         with open_database(paths, made.resolve(), times_in, given.memory_limit, given.threads) as database:
             running = _Import(database, made.resolve(), chosen, cleaning, zone or "UTC", buckets)
-            made_of = [_whole(file) for file, _ in track(chosen.files, "checking", unit="files")]
+            made_of = [describe_whole(file) for file, _ in track(chosen.files, "checking", unit="files")]
             counts: dict[str, Any] = running.stage()
             written, rules = running.write_buckets(), running.report()
             if not written:
@@ -330,7 +330,7 @@ def ingest(
     return Log.open(folder)
 
 
-def _whole(file: SourceFile) -> dict[str, Any]:
+def describe_whole(file: SourceFile) -> dict[str, Any]:
     """Describe a file; DataError for a gzipped one that is cut, of which the database would read what there is."""
     if file.gzipped:
         with file_errors(file.path, DataError), open_bytes(file.path, gzipped=True) as handle:
