@@ -99,7 +99,7 @@ def encode_collection(
     if processes < 1:
         raise UsageError(f"{processes} processes", "give 1 or more")
     shared = (processes > 1 or ray) and not isinstance(encoder, GivenRows)
-    if shared and getattr(encoder, "base", encoder).family == "wrapped":
+    if shared and getattr(encoder, "base", encoder).family in ("wrapped", "mteb"):
         text = f"{encoder.name} is made of functions given in Python, which other processes do not have"
         raise UsageError(text, "use one process")
     if encoder.takes != collection.holds:

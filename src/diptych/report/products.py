@@ -1,6 +1,6 @@
 """Search an index of products for categories."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,7 @@ class ProductSearcher(Searcher):
     def captions(self, name: str) -> list[str]:
         return [self.catalogue.titles[self._product(name)]]
 
-    def shows(self, name: str) -> bool:
+    def shows(self, name: str, record: Mapping[str, Any] | None = None) -> bool:
         return bool(self.catalogue.picture_rows[self._product(name)] >= 0)
 
     def locate(self) -> None:
@@ -73,7 +73,7 @@ class ProductSearcher(Searcher):
     def record(self, name: str) -> dict[str, Any]:
         return {}
 
-    def path(self, name: str) -> str:
+    def path(self, name: str, record: Mapping[str, Any] | None = None) -> str:
         collection, image = self._row(name)
         return collection.image_path(image) if image >= 0 else ""
 

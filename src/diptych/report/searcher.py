@@ -280,11 +280,11 @@ class Searcher:
         if self.origin is not None or self.collection is not None:
             self._of_collection  # noqa: B018
 
-    def shows(self, name: str) -> bool:
-        """Return whether there is an image of an item."""
+    def shows(self, name: str, record: Mapping[str, Any] | None = None) -> bool:
+        """Return whether there is an image of an item, whose metadata may be given."""
         if self.kind != "image":
             return False
-        if name in self._images or self.record(name).get("path"):
+        if name in self._images or (self.record(name) if record is None else record).get("path"):
             return True
         if self.collection is not None:
             return name in self._of_collection.rows
@@ -321,9 +321,9 @@ class Searcher:
             )
         return collection, row if self.kind == "image" else int(collection.caption_image[row])
 
-    def path(self, name: str) -> str:
+    def path(self, name: str, record: Mapping[str, Any] | None = None) -> str:
         """Return where the file of an item's image is; empty where it is none, or the collection is not open."""
-        if path := self.record(name).get("path"):
+        if path := (self.record(name) if record is None else record).get("path"):
             return str(path)
         if self.collection is None or name not in self._of_collection.rows:
             return ""

@@ -12,6 +12,7 @@ from diptych.core.errors import UsageError
 from diptych.service.app import create_app
 from diptych.service.options import ServeOptions
 
+_SWITCH = 0.0005  # seconds that a thread may keep the other from running; 5 ms, Python's own, hold batches up
 _STOPPING = 20  # seconds that requests which have begun may take at the end
 
 
@@ -23,6 +24,7 @@ def run(targets: Sequence[str], options: ServeOptions, started: Callable[[str], 
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(
         application,
         log_config=None,

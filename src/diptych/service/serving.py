@@ -127,8 +127,8 @@ class ServedIndex:
         known["metadata"] = {key: value for key, value in record.items() if key not in FACTS}
         with suppress(DataError):  # the collection no longer holds it: it is found all the same
             known["captions"] = searcher.captions(name)
-            known["path"] = known["path"] or searcher.path(name) or None
-            if known["path"] or searcher.shows(name):
+            known["path"] = known["path"] or searcher.path(name, record) or None
+            if known["path"] or searcher.shows(name, record):
                 known["image"] = f"/v1/items/{quoted(name)}/image?index={quoted(self.name)}"
         return known
 
