@@ -59,7 +59,9 @@ def images(client: httpx.Client, pid: int, count: int, seed: int) -> list[str]:
         buffer = io.BytesIO()
         Image.effect_noise((64, 48), 80).convert("RGB").save(buffer, kind)
         originals.append(buffer.getvalue())
-    client.post("/v1/search/image", files={"image": ("x", originals[0])}, timeout=60)  # what only images need is loaded
+    client.post(
+        "/v1/search/image", files={"image": ("x", originals[0])}, timeout=60
+    )  # what only images need is loaded
     before = _peak(pid)
     for number in range(count):
         content = bytearray(chance.choice(originals))
