@@ -84,7 +84,7 @@ def api(address: str, **body: object) -> list[str]:
 
 
 def settled(page) -> None:
-    page.wait_for_function("!document.getElementById('results')?.hasAttribute('aria-busy')")
+    page.wait_for_function("() => !document.getElementById('results')?.hasAttribute('aria-busy')")
     page.wait_for_load_state("networkidle")
 
 
@@ -92,7 +92,7 @@ def test_words_a_panel_and_more_like_this(browser, address: str) -> None:
     with page_of(browser, address) as page:
         page.fill("#words", "a red circle")
         page.press("#words", "Enter")
-        page.wait_for_function("location.search.includes('red')")
+        page.wait_for_function("() => location.search.includes('red')")
         settled(page)
         found = api(address, text="a red circle", k=48)
         assert ids(page) == found
@@ -100,10 +100,11 @@ def test_words_a_panel_and_more_like_this(browser, address: str) -> None:
         page.wait_for_selector("dialog[open] img.big")
         assert page.inner_text("dialog dd >> nth=0") == found[1]
         page.click("dialog [data-more]")
-        page.wait_for_function("location.search.includes('item=')")
+        page.wait_for_function("() => location.search.includes('item=')")
         settled(page)
         assert ids(page) == api(address, item=found[1], k=48)
-        page.go_back()
+        with page.expect_event("load"):  # the page is loaded anew
+            page.go_back()
         page.wait_for_load_state("networkidle")
         assert ids(page) == found
 
@@ -125,19 +126,19 @@ def test_a_dropped_and_a_pasted_image(browser, address: str, indexes: Path) -> N
             settled(page)
             answer = httpx.get(address + thumbnail)
             files = {"image": ("some.jpg", answer.content, "image/jpeg")}
-            found = httpx.post(f"{address}/v1/search", files=files, data={"request": '{"k": 48}'}).json()[
-                "hits"
-            ]
+            found = httpx.post(
+                f"{address}/v1/search/image", files=files, data={"request": '{"k": 48}'}
+            ).json()["hits"]
             assert ids(page) == [hit["id"] for hit in found]
             page.click(".chip button")
-            page.wait_for_function("!document.querySelector('.card .score')")
+            page.wait_for_function("() => !document.querySelector('.card .score')")
 
 
 def test_a_result_is_dragged_back(browser, address: str) -> None:
     with page_of(browser, address, "/?q=a+red+circle") as page:
         first = ids(page)[0]
         page.drag_and_drop(".card >> nth=0", "#box")
-        page.wait_for_function("location.search.includes('item=')")
+        page.wait_for_function("() => location.search.includes('item=')")
         settled(page)
         assert ids(page) == api(address, item=first, k=48)
 
@@ -179,7 +180,7 @@ def test_keys_alone(browser, address: str) -> None:
         page.keyboard.press("/")
         page.keyboard.type("a blue star")
         page.keyboard.press("Enter")
-        page.wait_for_function("location.search.includes('blue')")
+        page.wait_for_function("() => location.search.includes('blue')")
         settled(page)
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
@@ -189,9 +190,9 @@ def test_keys_alone(browser, address: str) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector("dialog[open]")
         page.keyboard.press("Escape")
-        page.wait_for_function(f"{focused} === {names[1]!r}")
+        page.wait_for_function(f"() => {focused} === {names[1]!r}")
         page.keyboard.press("m")
-        page.wait_for_function("location.search.includes('item=')")
+        page.wait_for_function("() => location.search.includes('item=')")
         settled(page)
         assert ids(page) == api(address, item=names[1], k=48)
 
