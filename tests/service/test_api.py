@@ -168,6 +168,7 @@ def test_embeddings_are_the_encoders_in_the_order_of_the_inputs(
     texts = searcher.encoder.encode_texts([inputs[0], inputs[2]])
     expected = np.stack([texts[0], searcher.encoder.encode_images([picture])[0], texts[1]])
     np.testing.assert_allclose(rows, expected, atol=1e-5)
+    refusal(client.post("/v1/embeddings", json={"input": inputs, "model": "text-embedding-3-small"}), 404)
     packed = client.post("/v1/embeddings", json={"input": inputs, "encoding_format": "base64"}).json()["data"]
     raw = np.stack([np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in packed])
     np.testing.assert_allclose(raw, expected, atol=1e-5)
@@ -284,6 +285,8 @@ def test_a_token_is_needed_where_there_is_one(serve) -> None:
 
 
 def test_pages_of_others_are_kept_out(client: TestClient) -> None:
+    refusal(client.get("/v1/indexes", headers={"host": "["}), 400)
+    refusal(client.post("/v1/search", json={"text": "a"}, headers={"origin": "http://[x"}), 400)
     refusal(client.get("/v1/indexes", headers={"host": "evil.example"}), 403)
     refusal(client.post("/v1/search", json={"text": "a"}, headers={"origin": "http://evil.example"}), 403)
     same = {"origin": "http://localhost"}

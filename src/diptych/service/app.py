@@ -149,9 +149,9 @@ class Service:
     async def explained(self, served: ServedIndex, given: schemas.ExplainRequest) -> dict[str, Any]:
         """Return the terms of a match."""
         index = served.searcher.index
-        if not served.sparse:
+        if not served.sparse or not hasattr(served.searcher.encoder, "sparsifier"):
             raise UsageError(
-                f"index {served.name!r} is of dense vectors, which have no terms", "ask a sparse index"
+                f"index {served.name!r} has no head that made its terms", "ask an index of a sparse head"
             )
         if given.match not in index:
             raise UnknownNameError("item", given.match, [])
@@ -170,7 +170,7 @@ class Service:
 
     async def embeddings(self, given: schemas.EmbeddingsRequest) -> Response:
         """Encode texts, and images given as data: URLs; the shape is that of OpenAI's API."""
-        served = self.serving.get(given.model if given.model in self.serving.indexes else None)
+        served = self.serving.get(given.model)
         inputs = [given.input] if isinstance(given.input, str) else given.input
         self._check_count(len(inputs))
         pictured = [text.startswith("data:image/") for text in inputs]

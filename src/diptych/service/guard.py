@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from diptych.core.errors import DiptychError
 from diptych.service.options import ServeOptions
-from diptych.service.problems import ProblemError, problem
+from diptych.service.problems import ProblemError, problem, unforeseen
 
 logger: logging.Logger = logging.getLogger("diptych.service")
 
@@ -128,6 +128,7 @@ class Guard:
             error = refused
         except Exception:
             logger.exception("request %s failed", scope["request_id"])
+            error = unforeseen()
         if error is not None:
             await exchange.refuse(error)
         self._count(scope, exchange, time.perf_counter() - begun)
@@ -146,16 +147,18 @@ class Guard:
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._most:
             raise too_large(int(length), self._most)
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        origin = headers.get("origin")
+        try:
+            host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+            page = urlsplit(origin or "").netloc
+        except ValueError as wrong:
+            raise ProblemError(
+                400, f"Host or Origin is no address: {wrong}", "send it as a browser does"
+            ) from None
         # A page elsewhere whose name was made to lead here (DNS rebinding) sends its own name.
         if self.options.is_local and host not in (*_LOCAL_HOSTS, self.options.host):
             raise ProblemError(403, f"the host {host!r} is not this machine", "use localhost or 127.0.0.1")
-        origin = headers.get("origin")
-        if (
-            origin
-            and scope["method"] not in ("GET", "HEAD")
-            and urlsplit(origin).netloc != headers.get("host")
-        ):
+        if origin and scope["method"] not in ("GET", "HEAD") and page != headers.get("host"):
             raise ProblemError(
                 403, f"a page of {origin} may not send requests here", "send them from a program"
             )

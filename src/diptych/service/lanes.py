@@ -117,7 +117,9 @@ class Lane:
 
     def _finish(self, batch: list[_Job]) -> None:
         begun = time.perf_counter()
-        wanted = [job for job in batch if not job.future.cancelled()]  # nobody waits for the others any more
+        wanted = [
+            job for job in batch if not job.future.cancelled()
+        ]  # no client waits for the others any more
         if not wanted:
             return
         items = sum(job.items for job in wanted)

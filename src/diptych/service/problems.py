@@ -77,11 +77,13 @@ async def on_http(request: Request, error: Exception) -> Response:
     return await on_error(request, ProblemError(error.status_code, str(error.detail), fix, headers))
 
 
+def unforeseen() -> ProblemError:
+    return ProblemError(500, "an error that was not foreseen", "the log has the request's id")
+
+
 async def on_broken(request: Request, error: Exception) -> Response:
-    """Answer what nobody foresaw; the guard logs it."""
-    return await on_error(
-        request, ProblemError(500, "an error that was not foreseen", "the log has the request's id")
-    )
+    """Answer an unforeseen error; the guard logs it."""
+    return await on_error(request, unforeseen())
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:

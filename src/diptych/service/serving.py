@@ -51,7 +51,7 @@ class RemoteIndex:
 
     @property
     def fingerprint(self) -> str:
-        """Return another name each time: nobody says when the content changes."""
+        """Return another name each time: the server does not say when the content changes."""
         return uuid.uuid4().hex
 
     def refresh(self) -> bool:
