@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -110,3 +111,28 @@ def test_nobody_who_left_is_worked_for_and_closing_finishes_the_rest() -> None:
     assert 2 not in chain(*work.batches)
     with pytest.raises(BusyError):
         asyncio.run(lane.do(1))
+
+
+def test_clients_that_come_again_are_waited_for() -> None:
+    """Two groups of clients, which would take turns, are done together."""
+    sizes: list[int] = []
+
+    def process(jobs: Sequence[int]) -> Sequence[int]:
+        sizes.append(len(jobs))
+        time.sleep(0.01)
+        return jobs
+
+    lane = Lane(process, wait=5)
+
+    async def client(start: float) -> None:
+        await asyncio.sleep(start)
+        for _ in range(10):
+            await lane.do(1)
+
+    async def ask() -> None:
+        await asyncio.gather(*(client(0.015 * (place % 2)) for place in range(4)))
+
+    asyncio.run(asyncio.wait_for(ask(), 60))
+    lane.close()
+    assert sum(sizes) == 40
+    assert sizes.count(4) >= 5

@@ -148,19 +148,18 @@ class _Kept:
 def read_at(path: Path, start: int, size: int, kept: _Kept | None = None) -> bytes:
     with file_errors(path, fix=_READ_AGAIN):
         if kept is not None:
-            content, held = os.pread(kept.handle, size, start), os.fstat(kept.handle).st_size
+            content = os.pread(kept.handle, size, start)
         else:
             with open(path, "rb", buffering=0) as handle:
                 handle.seek(start)
                 content = handle.read(size)
-                held = start + size if len(content) == size else handle.seek(0, 2)
-        end = start + size if len(content) == size else held
-    if end != start + size:
-        raise StorageError(
-            f"{path} ends at byte {end:,}, {start + size:,} expected",
-            f"it was cut or replaced while in use: {_READ_AGAIN}",
-        )
-    return content
+        if len(content) == size:
+            return content
+        end = os.fstat(kept.handle).st_size if kept is not None else path.stat().st_size
+    raise StorageError(
+        f"{path} ends at byte {end:,}, {start + size:,} expected",
+        f"it was cut or replaced while in use: {_READ_AGAIN}",
+    )
 
 
 class NumberTable(Column[tuple[int, ...]]):

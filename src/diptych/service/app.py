@@ -5,7 +5,7 @@ import base64
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from diptych.service import schemas
 from diptych.service.guard import Counters, Guard
 from diptych.service.images import WIDTHS, Thumbnails, decoded, image_bytes
 from diptych.service.options import ServeOptions
-from diptych.service.problems import PROBLEMS, ProblemError, invalid, on_broken, on_error, on_http, on_invalid
+from diptych.service.problems import PROBLEMS, ProblemError, invalid, on_error
 from diptych.service.queries import Part, stacked
 from diptych.service.serving import FACTS, ServedIndex, Serving, answer_key
 from diptych.service.shops import Shops
@@ -99,6 +99,9 @@ class Service:
             self.serving.keep(key, encoded)
         return Response(encoded, media_type="application/json")
 
+    async def search_json(self, body: bytes) -> Response:
+        return await self.search(_parsed(schemas.SearchRequest.model_validate_json, body))
+
     async def search_image(self, image: list[UploadFile], request: Annotated[str, Form()] = "{}") -> Response:
         """Search by images sent as files; ``request`` is a SearchRequest as JSON, without them."""
         parts = [
@@ -107,9 +110,7 @@ class Service:
         try:
             known = json.loads(request)
             known["parts"] = [*known.get("parts", []), *parts]
-            return await self.search(schemas.SearchRequest.model_validate(known))
-        except ValidationError as error:
-            raise invalid(error.errors(include_url=False)) from None
+            return await self.search(_parsed(schemas.SearchRequest.model_validate, known))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"request is no JSON of a search: {error}", "a SearchRequest without images"
@@ -285,6 +286,13 @@ class Service:
         )
 
 
+def _parsed(validate: Callable[[Any], schemas.SearchRequest], content: Any) -> schemas.SearchRequest:
+    try:
+        return validate(content)
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from None
+
+
 def _write(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, content)
@@ -318,19 +326,11 @@ def create_app(targets: Sequence[str], options: ServeOptions | None = None) -> G
                 await one
         await asyncio.to_thread(serving.close)
 
-    app = FastAPI(
-        title="Diptych",
-        version=__version__,
-        summary="Image–text search",
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-    )
-    app.add_exception_handler(DiptychError, on_error)
-    app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(Exception, on_broken)
-    app.add_exception_handler(RequestValidationError, on_invalid)
+    facts: dict[str, Any] = {"title": "Diptych", "version": __version__, "summary": "Image–text search"}
+    app = FastAPI(**facts, lifespan=lifespan, docs_url=None, redoc_url=None)
+    for kind in (DiptychError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, on_error)
     service.add_routes(app)
     Shops(serving, options.scorer).add_routes(app)
     Page(service).add_routes(app)
-    return Guard(app, serving, counters)
+    return Guard(app, serving, counters, "/v1/search", service.search_json)

@@ -32,8 +32,8 @@ class _Job:
 class Lane:
     """A queue with one thread: jobs that wait are done together, in the order they came.
 
-    A job that comes while nothing is done is begun at once. After a batch of several jobs the thread waits up to
-    ``wait`` seconds for as many to come again: the clients that it just answered are about to ask.
+    A job that comes when no client was lately answered is begun at once. After a batch the thread waits up to ``wait``
+    seconds for as many jobs as it did, besides those that wait: the clients that it just answered are about to ask.
 
     Args:
         process: from jobs to their results, in order; a result that is an exception is raised where its job waits.
@@ -56,7 +56,7 @@ class Lane:
         self._jobs: deque[_Job] = deque()
         self._ready = threading.Condition()
         self._closed = False
-        self._expected = 1
+        self._expected, self._free = 1, 0.0
         self._rate = 100.0  # items per second, of late
         self.waiting = 0
         self._thread = threading.Thread(target=self._run, name="lane", daemon=True)
@@ -78,7 +78,8 @@ class Lane:
                 raise BusyError(self.waiting, self._limit, seconds)
             self.waiting += items
             self._jobs.append(job)
-            self._ready.notify()
+            if len(self._jobs) in (1, self._expected):  # woken by each job, the thread would be in their way
+                self._ready.notify()
         return await job.future
 
     def close(self) -> None:
@@ -95,12 +96,15 @@ class Lane:
                     self._ready.wait()
                 if not self._jobs:
                     return
-                until = self._jobs[0].since + self._wait
+                until = max(self._free, self._jobs[0].since) + self._wait
                 while len(self._jobs) < self._expected and (left := until - time.perf_counter()) > 0:
                     if not self._ready.wait(left):
                         break
                 batch = self._taken()
             self._finish(batch)
+            with self._ready:
+                self._expected = min(len(batch) + len(self._jobs), self._batch)
+                self._free = time.perf_counter()
 
     def _taken(self) -> list[_Job]:
         """Take the next jobs from the queue; a function is alone."""
@@ -112,7 +116,6 @@ class Lane:
             taken.append(self._jobs.popleft())
             items += taken[-1].items
         self.waiting -= items
-        self._expected = len(taken)
         return taken
 
     def _finish(self, batch: list[_Job]) -> None:

@@ -170,7 +170,7 @@ class Page:
             found = f"{first + len(hits):,} of "
             line = f"{size:,} {searcher.kind}s, best first" if more else f"{found}{size:,} {searcher.kind}s"
         else:
-            hits = [(name, 0.0) for name in served.first_items(first, _SHOWN)]
+            hits = [(name, 0.0) for name in served.searcher.index.some_ids(first, _SHOWN)]
             more, line = first + len(hits) < size, f"{size:,} {searcher.kind}s"
         following = asked.address(offset=first + _SHOWN) if more else ""
         shown = _nearest_caption_first(await served.described(hits), asked.words)

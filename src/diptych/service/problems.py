@@ -64,32 +64,23 @@ def problem(error: DiptychError, request_id: str = "") -> Response:
     return Response(json.dumps(content), status, headers, "application/problem+json")
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """Answer what a route raised on purpose."""
-    assert isinstance(error, DiptychError)
-    return problem(error, request.scope.get("request_id", ""))
-
-
-async def on_http(request: Request, error: Exception) -> Response:
-    """Answer what the router raised: no such path, no such method, a body that cannot be read."""
-    assert isinstance(error, HTTPException)
-    fix, headers = "GET /openapi.json lists what there is", dict(error.headers or {})
-    return await on_error(request, ProblemError(error.status_code, str(error.detail), fix, headers))
-
-
 def unforeseen() -> ProblemError:
     return ProblemError(500, "an error that was not foreseen", "the log has the request's id")
 
 
-async def on_broken(request: Request, error: Exception) -> Response:
-    """Answer an unforeseen error; the guard logs it."""
-    return await on_error(request, unforeseen())
-
-
-async def on_invalid(request: Request, error: Exception) -> Response:
-    """Answer a body or parameter that is not as the document says."""
-    assert isinstance(error, RequestValidationError)
-    return await on_error(request, invalid(error.errors()))
+async def on_error(request: Request, error: Exception) -> Response:
+    """Answer what the router, the framework or a route raised; the guard logs what nobody foresaw."""
+    match error:
+        case HTTPException():  # no such path, no such method, a body that cannot be read
+            fix, headers = "GET /openapi.json lists what there is", dict(error.headers or {})
+            known: DiptychError = ProblemError(error.status_code, str(error.detail), fix, headers)
+        case RequestValidationError():
+            known = invalid(error.errors())
+        case DiptychError():
+            known = error
+        case _:
+            known = unforeseen()
+    return problem(known, request.scope.get("request_id", ""))
 
 
 def invalid(errors: Sequence[Any]) -> ProblemError:
@@ -97,4 +88,5 @@ def invalid(errors: Sequence[Any]) -> ProblemError:
     where = ".".join(str(part)[:60] for part in errors[0]["loc"] if part != "body")
     more = f"; {len(errors) - 1} more" if len(errors) > 1 else ""
     message = errors[0]["msg"].removeprefix("Value error, ") + more
-    return ProblemError(422, f"{where}: {message}" if where else message, "GET /openapi.json")
+    status = 400 if errors[0]["type"] == "json_invalid" else 422
+    return ProblemError(status, f"{where}: {message}" if where else message, "GET /openapi.json")

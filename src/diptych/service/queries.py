@@ -76,8 +76,8 @@ class QueryEncoder:
             return [result for job in jobs for result in self.process([job])]
 
     def _process(self, jobs: Sequence[Query | Rows]) -> list[Any]:
-        texts = [text for job in jobs for text in _texts_of(job)]
-        images = [image for job in jobs for image in _images_of(job)]
+        texts = [text for job in jobs for text in _contents(job, "text")]
+        images = [image for job in jobs for image in _contents(job, "image")]
         text_rows, image_rows = self._rows_of_texts(texts), iter(self._rows_of_images(images))
         results: list[Any] = [None] * len(jobs)
         groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
@@ -121,16 +121,10 @@ class QueryEncoder:
         return found
 
 
-def _texts_of(job: Query | Rows) -> list[str]:
+def _contents(job: Query | Rows, kind: str) -> Sequence[Any]:
     if isinstance(job, Rows):
-        return list(job.texts)
-    return [part.value for part in job.parts if part.kind == "text"]
-
-
-def _images_of(job: Query | Rows) -> list[Any]:
-    if isinstance(job, Rows):
-        return list(job.images)
-    return [part.value for part in job.parts if part.kind == "image"]
+        return job.texts if kind == "text" else job.images
+    return [part.value for part in job.parts if part.kind == kind]
 
 
 def _vector(query: Query, texts: Mapping[str, Any], images: Any) -> Any:

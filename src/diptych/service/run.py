@@ -12,7 +12,6 @@ from diptych.core.errors import UsageError
 from diptych.service.app import create_app
 from diptych.service.options import ServeOptions
 
-_SWITCH = 0.0005  # seconds that a thread may keep the other from running; 5 ms, Python's own, hold batches up
 _STOPPING = 20  # seconds that requests which have begun may take at the end
 
 
@@ -24,7 +23,6 @@ def run(targets: Sequence[str], options: ServeOptions, started: Callable[[str], 
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    sys.setswitchinterval(_SWITCH)
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -33,6 +31,7 @@ def run(targets: Sequence[str], options: ServeOptions, started: Callable[[str], 
         timeout_keep_alive=75,
         backlog=2048,
         server_header=False,
+        proxy_headers=False,
         lifespan="on",
     )
     with _listening(options) as listener:

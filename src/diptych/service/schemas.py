@@ -78,13 +78,13 @@ class QueryRequest(_Query):
     def _something(self) -> Self:
         if not self.kinds() and not self.parts:
             raise ValueError(f"the query is empty: give one of {', '.join(KINDS)}, or parts")
-        if len(self.all_parts()) > MOST_PARTS:
+        if len(self.kinds()) + len(self.parts) + len(self.negative) > MOST_PARTS:
             raise ValueError(f"a query has at most {MOST_PARTS} parts")
         return self
 
     def all_parts(self) -> list[QueryPart]:
         """Return all parts; negative texts have weight -0.5."""
-        own = [QueryPart.model_validate({name: getattr(self, name)}) for name in self.kinds()]
+        own = [QueryPart(**{name: getattr(self, name)}) for name in self.kinds()]
         return [*own, *self.parts, *(QueryPart(text=text, weight=-0.5) for text in self.negative)]
 
 

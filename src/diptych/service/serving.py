@@ -33,9 +33,8 @@ FACTS = ("path", "size", "modified", "content")
 _EVERY = 1.0  # seconds between looks at what is on disk
 _FEW_VALUES = 30  # of a field that a page offers to filter by
 _MOST_RECORDS = 200_000  # that are read for it
-_MOST_HELD = 20_000  # items whose captions and metadata are kept
+_MOST_HELD = 100_000  # items whose captions and metadata are kept
 _DEEP = 100  # hits of each index that are fused, at least
-
 
 Hits = Sequence[tuple[str, float]]
 
@@ -69,7 +68,7 @@ class ServedIndex:
         self.name, self.folder, self.lane = name, folder, lane
         self.searcher, self.stored = searcher, stored
         self.fields: dict[str, list[Any]] = {}
-        self._held: dict[str, tuple[dict[str, Any], str]] = {}  # what is known of items, and its JSON
+        self._held: dict[str, str] = {}  # what is known of items, as JSON up to their score
         self._held_of = ""  # the fingerprint of the content that it is of
 
     @property
@@ -89,35 +88,25 @@ class ServedIndex:
         kept = [hit for hit in found.hits if hit[0] not in without][:depth]
         return Answer(found.vector, kept)
 
-    def first_items(self, start: int, count: int) -> list[str]:
-        """Return ids in the order of insertion, for a look at what there is."""
-        return self.searcher.index.some_ids(start, count)
-
     async def described(self, hits: Hits) -> list[dict[str, Any]]:
         """Return hits as the API gives them."""
-        known = await self._known(hits)
-        return [{"id": name, "score": score, **known[name][0]} for name, score in hits]
+        found: list[dict[str, Any]] = json.loads(await self.as_json(hits))
+        return found
 
     async def as_json(self, hits: Hits) -> str:
-        """Return :meth:`described` as JSON; what is known of an item is encoded once."""
-        known = await self._known(hits)
-        return f"[{', '.join(f'{known[name][1]}{score!r}}}' for name, score in hits)}]"
-
-    async def _known(self, hits: Hits) -> dict[str, tuple[dict[str, Any], str]]:
-        """Return what is known of items and its JSON; of an index on a server, which is asked, from another thread."""
+        """Return hits as the API gives them; what is known of an item is looked up and encoded once."""
         if self._held_of != (mark := self.fingerprint) or len(self._held) > _MOST_HELD:
             self._held, self._held_of = {}, mark
         held = self._held
         if new := [name for name, _ in hits if name not in held]:
-            work = partial(self._look_up, new)
+            work = partial(self._look_up, new)  # a server is asked from another thread
             held |= await asyncio.to_thread(work) if self.searcher.index.on_server else work()
-        return held
+        return f"[{', '.join([f'{held[name]}{score!r}}}' for name, score in hits])}]"
 
-    def _look_up(self, names: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]]:
+    def _look_up(self, names: Sequence[str]) -> dict[str, str]:
         self.searcher.index.prefetch(names)
-        found = {name: self._item(name) for name in names}
-        texts = {name: json.dumps({"id": name, **known}) for name, known in found.items()}
-        return {name: (found[name], f'{text[:-1]}, "score": ') for name, text in texts.items()}
+        texts = {name: json.dumps({"id": name, **self._item(name)}) for name in names}
+        return {name: f'{text[:-1]}, "score": ' for name, text in texts.items()}
 
     def _item(self, name: str) -> dict[str, Any]:
         """Return what is known of an item."""
@@ -213,7 +202,7 @@ class Serving:
                 if one.encoder is partial:
                     one.encoder = whole
 
-    def _opened(self, name: str, folder: str, stored: StoredIndex | RemoteIndex | None = None) -> ServedIndex:
+    def _opened(self, name: str, folder: str) -> ServedIndex:
         stored = RemoteIndex(folder) if folder.startswith("qdrant:") else StoredIndex(folder)
         searcher, lane = self._searcher(stored, folder)
         stored.index.check_origin(searcher.fingerprint)
@@ -318,7 +307,8 @@ class Serving:
         depth = first + k + 1
         if len(served) > 1:
             depth = max(_DEEP, depth)
-        found = await asyncio.gather(*(one.answer(parts, depth, **more) for one in served))
+        waiting = [one.answer(parts, depth, **more) for one in served]
+        found = await asyncio.gather(*waiting) if len(served) > 1 else [await waiting[0]]
         hits = list(found[0].hits) if len(found) == 1 else fused([one.hits for one in found])
         if threshold is not None:
             hits = [hit for hit in hits if hit[1] >= threshold]
