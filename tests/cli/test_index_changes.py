@@ -115,7 +115,7 @@ def test_photos_that_are_the_same(photos, run_folder, diptych, tmp_path):
     diptych(f"index duplicates {tmp_path}/index --least 0.99999").shows("0 of 8 images in 0 groups")
 
 
-def test_an_index_follows_its_folder(photos, diptych):
+def test_an_index_follows_its_folder(photos, diptych, monkeypatch):
     folder, others, index = photos
     first, second, third, *_ = sorted(folder.iterdir())
     line = f"watch {folder} --index {index} --every 0.01 --once"
@@ -128,10 +128,12 @@ def test_an_index_follows_its_folder(photos, diptych):
         "1 images deleted", "2 images added", "1 of them replace others; 6 were there; 8 in all"
     )
     assert open_index(index).ids[-2:] == [second.name, "below.png"]
+    monkeypatch.setattr("diptych.cli.updating._LARGE", 0)
+    diptych(line).shows("0 images added", "written anew")
     shutil.rmtree(folder)
     diptych(line, refused="is no folder")
     folder.mkdir()
-    diptych(f"index compact {index}")
+    diptych(f"index compact {index}").shows("no changes")
     assert len(open_index(index)) == 8
     diptych(f"watch {folder} --index {index}/none --once", failed="does not exist")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 import diptych as dp
-from diptych.index import open_index
+from diptych.index import StoredIndex, open_index
 from diptych.service.app import create_app
 from diptych.service.options import ServeOptions
 from diptych.service.queries import fused
@@ -337,6 +338,22 @@ def test_items_are_added_and_deleted_on_disk_before_the_answer(serve, tmp_path: 
     assert "new" not in open_index(tmp_path / "dense")
     refusal(client.delete("/v1/items/new"), 404)
     assert ids_of(search(client, image=red, k=1)) == ids_of(before)
+
+
+def test_compacting_deletes_images_that_no_item_has(serve, tmp_path: Path) -> None:
+    client = serve(writable=True)
+    for name in ("kept", "deleted"):
+        image = encoded(Image.new("RGB", (8, 8), "red" if name == "kept" else "blue"))
+        client.post("/v1/items", json={"items": [{"image": image, "id": name}]})
+    stored = StoredIndex(tmp_path / "dense")
+    paths = {name: Path(stored.index.records[name]["path"]) for name in ("kept", "deleted")}
+    client.delete("/v1/items/deleted")
+    assert stored.compact()
+    assert all(path.is_file() for path in paths.values())  # it may belong to an item that is underway
+    for path in paths.values():
+        os.utime(path, (0, 0))
+    assert not stored.compact()
+    assert [name for name, path in paths.items() if path.is_file()] == ["kept"]
 
 
 def test_a_read_only_service_changes_nothing(client: TestClient, searcher) -> None:

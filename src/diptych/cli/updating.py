@@ -23,6 +23,9 @@ IndexFolder = Annotated[
 ]
 
 
+_LARGE = 64_000_000  # bytes of a journal that is worth writing the index anew
+
+
 class AddOptions(Options):
     """Options of adding images."""
 
@@ -145,6 +148,8 @@ def delete(index: IndexFolder, options: DeleteOptions) -> None:
 def compact(index: IndexFolder) -> None:
     """Write an index anew without the journal of its changes, which makes opening it fast again.
 
+    Images that a service received for items that are deleted by now go, too.
+
     Examples:
         diptych index compact runs/flickr8k/index-images-exact
     """
@@ -232,6 +237,9 @@ def watch(
                 show(f"{len(gone):,} images deleted, whose files are gone")
             with suppress(DataError):  # no image is left
                 _bring(stored, DataSpec(data=folder, reader="images"), options.model, loaded)
+            if stored.journal_size > _LARGE:
+                stored.compact()
+                show(f"{options.index} written anew, without the journal of its changes")
             if options.once:
                 break
     next_step(["diptych", "search", options.index, "what to look for"])

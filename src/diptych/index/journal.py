@@ -11,6 +11,7 @@ own header. What a kill cut off at the end no reader counts, and the next writer
 import json
 import os
 import struct
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -35,6 +36,7 @@ JOURNAL = "changes.journal"
 _HEAD, _MARK = struct.Struct("<4sQ8sI"), b"DJ02"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _NOTHING: dict[str, Any] = {"records": {}, "captions": []}  # of an item without any
+_UNDERWAY = 600  # seconds that an image may have been sent before its item
 _TOGETHER = 1 << 14  # items of adjacent frames that are inserted at once
 
 
@@ -254,15 +256,32 @@ class StoredIndex:
                 self._journal.append(_encoded(change))
             self.index.apply(change)
 
+    @property
+    def journal_size(self) -> int:
+        """Return how many bytes of changes an opening index reads."""
+        return self._journal.position
+
+    @property
+    def sent(self) -> Path:
+        """Return the folder of images that clients sent with their items."""
+        return Path(f"{self.folder}.items")
+
     def compact(self) -> bool:
-        """Write the index as it is, without a journal, and return whether there was one; all or nothing."""
+        """Write the index as it is, without a journal, and return whether there was one; all or nothing.
+
+        Images that clients sent are deleted when no item has them, some minutes after they came.
+        """
         with locked_in_place(self.folder):
             self.refresh()
-            if not self._journal.position:
-                return False
-            self.index.write(self.folder)
-            self._open()
-        return True
+            if is_changed := self.journal_size > 0:
+                self.index.write(self.folder)
+                self._open()
+            if self.sent.is_dir():
+                named = {Path(record.get("path", "")).name for record in self.index.records.values()}
+                for file in self.sent.glob("*/*.img"):
+                    if file.name not in named and time.time() - file.stat().st_mtime > _UNDERWAY:
+                        file.unlink()
+        return is_changed
 
 
 def open_index(folder: Path | str, *, verify: bool = False) -> Index:

@@ -19,6 +19,7 @@ from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import Growing
 
 _FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
+_SMALL = 4096  # documents among which most queries find fewer that share a term than they look for
 _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 
@@ -104,7 +105,8 @@ class Segment:
             return _by_numpy(self.rows, queries, k, alive)
         if self.few:
             return best_of_all(self.rows, queries, k, alive)
-        found = self.chosen(queries, k, alive)
+        small = len(self) <= _SMALL
+        found = self.chosen(queries, k, alive, room=len(self) if small else 0, whole=small)
 
         def again(left: np.ndarray, search: Callable[..., Found]) -> None:
             if len(left):
@@ -146,7 +148,7 @@ class Segment:
         return found
 
 
-_TAIL = 32, 4000  # so many documents at most, or of a large index one in so many
+_TAIL = 128, 4000  # so many documents at most, or of a large index one in so many
 _RATIO = 8  # a segment is merged with one that is at most so many times as large
 
 
@@ -179,10 +181,13 @@ class Segments:
         """Add documents; an error of an earlier merge is raised by :meth:`settle`, which comes before."""
         with self._lock:
             self._lengthen(SparseRows.of(rows))
-            least, share = _TAIL
-            enough = len(self._starts.view) > max(least, len(self) // share)
-            if enough and self._merge is None and can_compile():
+            if self._is_long and self._merge is None and can_compile():
                 self._merge = self._begin_merge()
+
+    @property
+    def _is_long(self) -> bool:
+        """Return whether the tail is to be merged."""
+        return len(self._starts.view) > max(_TAIL[0], len(self) // _TAIL[1])
 
     def _lengthen(self, rows: SparseRows) -> None:
         used = slice(rows.indptr[0], rows.indptr[-1])
@@ -193,24 +198,30 @@ class Segments:
         self.parts = *self._built, Segment(tail, self._hub_share, None, few=True)
 
     def _begin_merge(self) -> Future[None]:
+        pool = ThreadPoolExecutor(1, "diptych-merge")
+        try:
+            return pool.submit(self._merge_from, *self._to_merge())
+        finally:
+            pool.shutdown(wait=False)
+
+    def _to_merge(self) -> tuple[int, tuple[Segment, ...]]:
+        """Return the tail with the segments before that are not much larger, and which is the first."""
         first, size = len(self.parts) - 1, len(self.parts[-1])
         while first and len(self.parts[first - 1]) <= _RATIO * size:
             first -= 1
             size += len(self.parts[first])
-        pool = ThreadPoolExecutor(1, "diptych-merge")
-        try:
-            return pool.submit(self._merge_from, first, self.parts[first:])
-        finally:
-            pool.shutdown(wait=False)
+        return first, self.parts[first:]
 
     def _merge_from(self, first: int, parts: tuple[Segment, ...]) -> None:
-        """Replace the segments from the ``first`` on, of which the last is the tail of then, by one."""
-        merged = Segment.build(_stacked(parts), self._hub_share)
-        with self._lock:
-            later = self.parts[-1].rows.take(slice(len(parts[-1]), None))
-            self._begin_tail(*self._built[:first], merged)
-            if later.shape[0]:
-                self._lengthen(SparseRows.of(later))
+        """Replace the segments from the ``first`` on, with the tail of then, by one; again while the tail is long."""
+        while parts:
+            merged = Segment.build(_stacked(parts), self._hub_share)
+            with self._lock:
+                later = self.parts[-1].rows.take(slice(len(parts[-1]), None))
+                self._begin_tail(*self._built[:first], merged)
+                if later.shape[0]:
+                    self._lengthen(SparseRows.of(later))
+                first, parts = self._to_merge() if self._is_long else (0, ())
 
     def settle(self, *, wait: bool = True) -> None:
         """Raise the error of a merge that failed, once; what it should have merged is searched as before."""
@@ -256,9 +267,8 @@ def _merged(each: list[Found], k: int) -> Found:
     """The k best of all; those of earlier ones have the smaller slots."""
     if len(each) == 1:
         return each[0]
-    beyond = (np.arange(one.scores.shape[1]) >= one.found[:, None] for one in each)
-    known = [np.where(none, -np.inf, one.scores) for none, one in zip(beyond, each, strict=True)]
-    scores, slots = np.concatenate(known, axis=1), np.concatenate([one.slots for one in each], axis=1)
+    scores = np.concatenate([one.scores for one in each], axis=1)  # 0 beyond what was found
+    slots = np.concatenate([one.slots for one in each], axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    found = np.minimum(sum(one.found for one in each), k)
-    return Found(np.take_along_axis(slots, order, axis=1), np.take_along_axis(scores, order, axis=1), found)
+    query = np.arange(len(order))[:, None]
+    return Found(slots[query, order], scores[query, order], np.minimum(sum(one.found for one in each), k))

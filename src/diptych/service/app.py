@@ -216,11 +216,10 @@ class Service:
                 message = f"metadata has a field {min(taken)!r}, which is taken"
                 raise UsageError(message, "give the field another name")
             records.append(dict(item.metadata))
-            if not served.searcher.index.on_server:  # where there is no place for files
-                file = Path(f"{served.folder}.items") / key[:2] / f"{key}.img"
+            if (sent := served.stored.sent) is not None:
+                file = sent / key[:2] / f"{key}.img"
                 records[-1] |= {"path": str(file), "size": len(content), "content": key}
-                if not file.is_file():
-                    await asyncio.to_thread(_write, file, content)
+                await asyncio.to_thread(_write, file, content)
         _, rows = await self.serving.rows(served, [], images)
         captions = [item.captions for item in given.items]
         stored, replace = served.stored, given.replace

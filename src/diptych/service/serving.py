@@ -42,7 +42,7 @@ Hits = Sequence[tuple[str, float]]
 class RemoteIndex:
     """An index on a server, which other programs may change; what :class:`StoredIndex` is of one on disk."""
 
-    is_replaced = False
+    is_replaced, sent = False, None  # there is no place for files
 
     def __init__(self, address: str) -> None:
         self.index: Index = open_index(address)

@@ -84,7 +84,12 @@ def test_equal_documents_come_by_slot_whatever_their_number(make_bags):
     assert len(set(hits.scores[0].tolist())) == 1
 
 
-def test_single_insertions_are_merged(make_bags):
+@pytest.fixture
+def short_tail(monkeypatch):
+    monkeypatch.setattr("diptych.index.segments._TAIL", (32, 4000))
+
+
+def test_single_insertions_are_merged(make_bags, short_tail):
     rows = bags_of(600, 30, 10)
     index = InvertedIndex.build(make_bags(rows[:1]))
     for slot in range(1, 600):
@@ -99,7 +104,7 @@ def test_single_insertions_are_merged(make_bags):
     assert index.search(rows, 10).ids == build_index(make_bags(rows)).search(rows, 10).ids
 
 
-def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
+def test_a_merge_goes_on_in_the_background(make_bags, short_tail, monkeypatch, tmp_path):
     rows, queries = bags_of(300, 30, 11), bags_of(20, 30, 12)
     go_on, build = threading.Event(), Segment.build
     monkeypatch.setattr(Segment, "build", lambda *given: go_on.wait() and build(*given))
@@ -115,7 +120,7 @@ def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
     before = list(index.search(queries, 20))
     go_on.set()
     index._store.settle()
-    assert [len(part) for part in index._store.parts] == [232, 69]  # what came meanwhile is the tail
+    assert [len(part) for part in index._store.parts] == [301]  # what came meanwhile was long, too
     assert list(index.search(queries, 20)) == before
     order = [*range(233), *range(234, 300), 233]
     fresh = build_index(make_bags(rows[order], ids=[f"image-{slot}" for slot in order]))
@@ -124,7 +129,9 @@ def test_a_merge_goes_on_in_the_background(make_bags, monkeypatch, tmp_path):
     assert list(open_index(folder).search(queries, 20)) == before
 
 
-def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(make_bags, monkeypatch, tmp_path):
+def test_an_error_in_the_background_is_raised_once_and_nothing_is_lost(
+    make_bags, short_tail, monkeypatch, tmp_path
+):
     rows = bags_of(200, 30, 13)
     index = InvertedIndex.build(make_bags(rows[:100]))
     with monkeypatch.context() as broken:
