@@ -179,6 +179,7 @@ BAD = {
     "empty": ({}, 422, "empty"),
     "unknown key": ({"text": "a", "nonsense": 1}, 422, "nonsense"),
     "blank": ({"text": "  "}, 422, "empty"),
+    "blank negative": ({"text": "a", "negative": [" "]}, 422, "empty"),
     "k of 0": ({"text": "a", "k": 0}, 422, "k"),
     "no such index": ({"text": "a", "index": "none"}, 404, "index"),
     "no such item": ({"item": "none"}, 404, "item"),

@@ -78,7 +78,7 @@ class QueryRequest(_Query):
     def _something(self) -> Self:
         if not self.kinds() and not self.parts:
             raise ValueError(f"the query is empty: give one of {', '.join(KINDS)}, or parts")
-        if len(self.kinds()) + len(self.parts) + len(self.negative) > MOST_PARTS:
+        if len(self.all_parts()) > MOST_PARTS:
             raise ValueError(f"a query has at most {MOST_PARTS} parts")
         return self
 
