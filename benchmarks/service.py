@@ -5,7 +5,7 @@
 An index of that many rows (the run's image embeddings, repeated with noise) is served by ``diptych serve`` as users
 start it, without its cache of answers; queries are distinct captions. One client, then 64, then 1,000 connections,
 then an index that is replaced under 64 clients, then many requests for the memory; all bounded in time. What is
-printed is what docs/explanation/serving.md says.
+printed is what docs/how-to/serve.md says.
 """
 
 from __future__ import annotations
