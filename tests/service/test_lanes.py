@@ -122,7 +122,7 @@ def test_clients_that_come_again_are_waited_for() -> None:
         time.sleep(0.01)
         return jobs
 
-    lane = Lane(process, wait=5)
+    lane = Lane(process, wait=0.5)
 
     async def client(start: float) -> None:
         await asyncio.sleep(start)

@@ -148,7 +148,7 @@ def delete(index: IndexFolder, options: DeleteOptions) -> None:
 def compact(index: IndexFolder) -> None:
     """Write an index anew without the journal of its changes, which makes opening it fast again.
 
-    Images that a service received for items that are deleted by now go, too.
+    Images that a service received for items that were deleted are deleted, too.
 
     Examples:
         diptych index compact runs/flickr8k/index-images-exact

@@ -277,7 +277,7 @@ class StoredIndex:
                 self.index.write(self.folder)
                 self._open()
             if self.sent.is_dir():
-                named = {Path(record.get("path", "")).name for record in self.index.records.values()}
+                named = {Path(str(record.get("path"))).name for record in self.index.records.values()}
                 for file in self.sent.glob("*/*.img"):
                     if file.name not in named and time.time() - file.stat().st_mtime > _UNDERWAY:
                         file.unlink()

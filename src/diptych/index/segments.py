@@ -19,7 +19,7 @@ from diptych.index.sparse_rows import SparseRows
 from diptych.index.vectors import Growing
 
 _FEW = 1 << 21  # products that NumPy adds up in a fraction of the time that it takes to load the kernels
-_SMALL = 4096  # documents among which most queries find fewer that share a term than they look for
+_SMALL = 1024  # documents among which most queries find fewer that share a term than they look for
 _CANDIDATES = 1 << 23  # of all queries of a batch
 _QUERIES = 1024
 

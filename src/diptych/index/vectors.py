@@ -181,7 +181,7 @@ class RowStore:
 _QUERIES = 1024
 _SCORES = 1 << 17  # floats in one block of scores: 512 kB, which a core's cache holds
 _FEWEST_ROWS = 2048
-_MOST_PENDING = 1 << 22  # candidates that are kept until they are scored for good
+_LARGEST = 1 << 22  # floats of a block where many are looked for; candidates kept until scored for good
 _MOST_ROWS = 65_536
 _PAIR_FLOATS = 1 << 22  # floats gathered at a time to score candidates
 
@@ -219,7 +219,7 @@ def _best(
     unit, tiny = 2.1 * (width + 2) * np.finfo(np.float32).eps / 2, float(np.finfo(np.float32).tiny)
     error = unit * lengths * float(rows.longest) + 4 * width * tiny
     best = np.full((count, k), -np.inf, dtype=np.float32)  # scores of products
-    size = min(_MOST_ROWS, max(_FEWEST_ROWS, 16 * k, _SCORES // count))
+    size = min(_MOST_ROWS, max(_FEWEST_ROWS, min(16 * k, _LARGEST // count), _SCORES // count))
     buffer = np.empty(count * size, dtype=np.float32)
     pending: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # owner, slot and score of candidates
 
@@ -253,7 +253,7 @@ def _best(
         best = np.concatenate([best, _table(count, owner, pending[-1][2], -np.inf)], axis=1)
         best = np.partition(best, -k, axis=1)[:, -k:]
         if sum(len(one) for one, _, _ in pending) > max(
-            _MOST_PENDING, 2 * best.size
+            _LARGEST, 2 * best.size
         ):  # very many are nearly equal
             slots, best = settled()
             owner, place = np.nonzero(slots >= 0)

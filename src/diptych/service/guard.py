@@ -145,7 +145,7 @@ class Guard:
             error = ProblemError(503, late, "send it again later", {"Retry-After": "1"})
         except DiptychError as refused:
             error = refused
-        except ClientDisconnect:  # nobody waits for an answer
+        except ClientDisconnect:  # no client waits for an answer
             exchange.status = 499
         except Exception:
             logger.exception("request %s failed", scope["request_id"])

@@ -69,7 +69,7 @@ def unforeseen() -> ProblemError:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Answer what the router, the framework or a route raised; the guard logs what nobody foresaw."""
+    """Answer what the router, the framework or a route raised; the guard logs what was unforeseen."""
     match error:
         case HTTPException():  # no such path, no such method, a body that cannot be read
             fix, headers = "GET /openapi.json lists what there is", dict(error.headers or {})
