@@ -28,7 +28,8 @@ def brute_force(rows, queries, k, alive=None):
 
 def shrink(patch):
     """So that few rows make many blocks, and few ties too many candidates."""
-    for name, value in (("_FEWEST_ROWS", 8), ("_MOST_ROWS", 8), ("_QUERIES", 3), ("_PAIR_FLOATS", 64)):
+    sizes = {"_FEWEST_ROWS": 8, "_MOST_ROWS": 8, "_QUERIES": 3, "_PAIR_FLOATS": 64, "_LARGEST": 4}
+    for name, value in sizes.items():
         patch.setattr(vectors, name, value)
 
 
